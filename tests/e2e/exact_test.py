@@ -10,6 +10,8 @@ UPDATE_POINTS = ["words-complete", "update-record", "update-valid", "slot-filled
                  "piece-stamped", "slot-cleared", "before-commit", "record-written", "after-commit"]
 ODD = {"trainer__batch__lanes": 7, "trainer__model__width": 80, "trainer__model__heads": 5,
        "trainer__model__context": 37, "workers__max": 7, "trainer__steps": 100}
+# So few words that one thread makes lanes and exchange (trainer/core/elastic.h).
+FEW = {"trainer__model__layers": 1, "trainer__model__width": 16, "trainer__model__context": 16}
 
 
 def check_same(run, reference, last=rig.STEPS, first=1, restarted=()):
@@ -56,6 +58,14 @@ def test_several_drills_change_no_bit(tmp_path, finish, reference, workers, dril
     arguments = [word for drill in drills for word in ("--drill", drill)]
     run = finish(rig.make_job(tmp_path, workers__target=workers), *arguments)
     check_same(run, reference())
+    assert sorted(e["spec"] for e in run.of("drill")) == sorted(drills)
+
+
+@pytest.mark.parametrize("drills", [["kill:1@10", "join@20", "trainer:0@30", "term:2@40"], ["trainer:0@10", "trainer:1@10", "trainer:2@10"]])
+@pytest.mark.sanitized
+def test_drills_change_no_bit_of_a_model_of_few_words(tmp_path, finish, reference, drills):
+    run = finish(rig.make_job(tmp_path, workers__target=3, **FEW), *[word for drill in drills for word in ("--drill", drill)])
+    check_same(run, reference(**FEW))
     assert sorted(e["spec"] for e in run.of("drill")) == sorted(drills)
 
 

@@ -771,6 +771,11 @@ enum elastic_thread elastic_thread(enum elastic_command command)
     return talks ? ELASTIC_TALKS : ELASTIC_COMPUTES;
 }
 
+enum elastic_thread elastic_thread_after(enum elastic_command next, int64_t words)
+{
+    return words <= ELASTIC_FEW_WORDS ? ELASTIC_COMPUTES : elastic_thread(next);
+}
+
 enum elastic_command elastic_follows(const struct elastic_result *r)
 {
     if (r->outcome != OUTCOME_OK)

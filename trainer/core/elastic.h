@@ -163,6 +163,12 @@ void elastic_step(struct elastic *st, const struct elastic_event *event, struct 
 enum elastic_thread { ELASTIC_COMPUTES, ELASTIC_TALKS, ELASTIC_THREADS };
 enum elastic_thread elastic_thread(enum elastic_command command);
 
+/* The same of what follows it at once (elastic_follows) in a step of so many words: where they are few, who
+ * made the lanes exchanges, too. To wake another thread, twice a step, would take longer than the words do.
+ */
+enum { ELASTIC_FEW_WORDS = 16 * 1024 };
+enum elastic_thread elastic_thread_after(enum elastic_command next, int64_t words);
+
 /* What the shell may begin with the same action as soon as a command is done, without asking first: a step is
  * not slowed down by a third thread. CMD_NONE: nothing. Not after an abort was asked for, but CMD_COMMIT
  * always follows. The results are told afterwards, in order. */

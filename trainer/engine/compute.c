@@ -37,9 +37,9 @@ struct compute {
 
 /* Under the lock. Who gets it is woken when the lock is free: on another processor it would wait for it at
  * once, be put to sleep and woken once more. */
-static struct side *give_command(struct compute *c, enum elastic_command command)
+static struct side *give_command(struct compute *c, enum elastic_thread thread, enum elastic_command command)
 {
-    struct side *s = &c->side[elastic_thread(command)];
+    struct side *s = &c->side[thread];
     s->command = command;
     s->works = true;
     return s;
@@ -64,7 +64,8 @@ static void hand_on(struct side *s, struct elastic_result *result)
     s->works = false;
     result->followed = next == CMD_COMMIT || (next != CMD_NONE && !c->aborted);
     c->over = !result->followed;
-    struct side *follower = result->followed ? give_command(c, next) : NULL;
+    enum elastic_thread thread = elastic_thread_after(next, engine_words(c->engine));
+    struct side *follower = result->followed ? give_command(c, thread, next) : NULL;
     pthread_mutex_unlock(&c->lock);
     if (follower)
         pthread_cond_signal(&follower->wanted);
@@ -210,7 +211,7 @@ void compute_start(struct compute *c, const struct elastic_action *action)
     c->action = *action;
     c->results = 0;
     c->aborted = false;
-    struct side *s = give_command(c, action->command);
+    struct side *s = give_command(c, elastic_thread(action->command), action->command);
     pthread_mutex_unlock(&c->lock);
     pthread_cond_signal(&s->wanted);
 }

@@ -1,5 +1,6 @@
 /* The threads of a trainer, beside the one of its loop: one computes, and one connects, exchanges and pulls
- * (elastic_thread). The first opens the engine, then each carries out one command at a time.
+ * (elastic_thread; elastic_thread_after for what follows at once). The first opens the engine, then each
+ * carries out one command at a time.
  *
  * The control thread starts a command with compute_start and hears of its end by `done`, which is called on
  * the loop. */

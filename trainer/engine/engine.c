@@ -445,6 +445,11 @@ void engine_clear_abort(struct engine *e, enum elastic_thread thread)
         abort_flag_reset(&e->abort[thread]);
 }
 
+int64_t engine_words(const struct engine *e)
+{
+    return e->layout.parameters;
+}
+
 void engine_raise_stop(struct engine *e)
 {
     atomic_store(&e->stop, true);

@@ -2,8 +2,8 @@
  *
  * An engine owns data, state, data port, ring, and who computes (trainer/backend/backend.h). engine_open and
  * engine_free are called on the thread that computes, engine_run on the thread of the command
- * (elastic_thread), one command at a time; the functions marked "any thread" are for the control thread while
- * a command is under way. */
+ * (elastic_thread, elastic_thread_after), one command at a time; the functions marked "any thread" are for
+ * the control thread while a command is under way. */
 #ifndef RM_TRAINER_ENGINE_H
 #define RM_TRAINER_ENGINE_H
 
@@ -55,6 +55,8 @@ void engine_abort(struct engine *e, enum elastic_thread thread);
 /* Before a command is started: a former abort of that thread is over, and of no other. Nothing may be under
  * way there. */
 void engine_clear_abort(struct engine *e, enum elastic_thread thread);
+/* That go round in a step. */
+int64_t engine_words(const struct engine *e);
 /* This and later steps carry the stop flag, until the next ring. */
 void engine_raise_stop(struct engine *e);
 /* In checkpoint.every's place, where that is Auto; else nothing happens. */

@@ -251,6 +251,21 @@ Test(seam, two_trainers_of_one_machine_say_one_probe, .timeout = 60)
     rig_close(rig);
 }
 
+/* Another thread is woken for it where more than a few words go round, as here. */
+Test(seam, who_made_the_lanes_exchanges_too_where_words_are_few, .timeout = 60)
+{
+    struct rig *rig = rig_open();
+    rig_start(rig, 0, stand_in_open);
+    int64_t words = engine_words(rig->e[0].engine), few = ELASTIC_FEW_WORDS;
+    cr_assert_eq(words, rig->e[0].up.parameters);
+    cr_assert_gt(words, few);
+    cr_assert_eq(elastic_thread_after(CMD_EXCHANGE, words), ELASTIC_TALKS);
+    cr_assert_eq(elastic_thread_after(CMD_EXCHANGE, few), ELASTIC_COMPUTES);
+    cr_assert_eq(elastic_thread_after(CMD_COMMIT, words), ELASTIC_COMPUTES);
+    cr_assert_eq(elastic_thread_after(CMD_COMMIT, few), ELASTIC_COMPUTES);
+    rig_close(rig);
+}
+
 /* Each thread has its own: what was given up there is not taken up again because something begins here. */
 Test(seam, an_abort_of_what_exchanges_stands_while_lanes_begin, .timeout = 60)
 {
