@@ -18,6 +18,7 @@ enum {
     SCRATCH = 256 << 10,   /* received bytes that are added while they lie in the cache */
     SEND_MOST = 512 << 10, /* one send, so that both directions get their turn */
     ZEROS = 16 << 10,      /* one send of a rank that adds nothing */
+    SWAP_MOST = 16 << 10,  /* elements that two ranks swap whole */
     BEAT_MS = 100          /* of the pulse, at least so often */
 };
 
@@ -50,6 +51,7 @@ struct pass {
     const struct collective_segment *segments;
     int n;
     int64_t total; /* elements */
+    bool swap;     /* of two ranks each sends all that it adds, and adds what comes */
     int blocks;    /* of each stream */
     struct header own, got;
     struct cursor out, in;
@@ -74,7 +76,7 @@ static int rank_at(const struct ring *ring, int distance)
 /* Where block number `block` of a stream that starts with the block of `start` lies: bytes [first, +size). */
 static void block_place(const struct pass *p, int start, int block, int64_t *first, int64_t *size)
 {
-    int64_t world = p->ring->base.world;
+    int64_t world = p->swap ? 1 : p->ring->base.world;
     int64_t b = ((start - block) % world + world) % world;
     *first = b * p->total / world * 4;
     *size = (b + 1) * p->total / world * 4 - *first;
@@ -207,6 +209,13 @@ static int header_in(struct pass *p)
     return 1;
 }
 
+/* Of fp32, too, both ranks of two that swap have the same bits, NaN's included: rank 0's come first. */
+static void add_run(const struct pass *p, const struct segment_run *run, const void *came)
+{
+    bool last = p->swap && p->ring->base.rank == 1 && run->from;
+    segments_add(run->type, run->to, last ? came : run->from, last ? run->from : came, run->bytes / 4);
+}
+
 /* Puts the sum of `from` and the whole elements that lie in scratch where it belongs; the rest waits there.
  */
 static void add_scratch(struct pass *p, int64_t first, int64_t have)
@@ -214,7 +223,7 @@ static void add_scratch(struct pass *p, int64_t first, int64_t have)
     int64_t whole = have / 4 * 4;
     for (int64_t done = 0; done < whole;) {
         struct segment_run run = segments_run(p->segments, p->n, first + p->in.offset + done, whole - done);
-        segments_add(run.type, run.to, run.from, p->ring->scratch + done, run.bytes / 4);
+        add_run(p, &run, p->ring->scratch + done);
         done += run.bytes;
     }
     p->in.offset += whole;
@@ -320,6 +329,17 @@ static int run_pass(struct pass *p)
     return 0;
 }
 
+/* What is swapped says so: who would take it for blocks, as an older release does, sums something else. */
+static void set_shape(struct pass *p)
+{
+    int world = p->ring->base.world;
+    p->total = segments_total(p->segments, p->n);
+    p->swap = world == 2 && p->total <= SWAP_MOST;
+    p->blocks = p->swap ? 1 : 2 * (world - 1);
+    p->own =
+        (struct header){++p->ring->round, segments_shape(p->segments, p->n) ^ p->swap, (uint64_t)p->total};
+}
+
 static int ring_reduce(struct collective *self, const struct collective_segment *segments, int n,
                        int *ret_peer, struct error *err)
 {
@@ -330,15 +350,13 @@ static int ring_reduce(struct collective *self, const struct collective_segment 
         .ring = ring,
         .segments = segments,
         .n = n,
-        .total = segments_total(segments, n),
-        .blocks = 2 * (self->world - 1),
         .ret_peer = ret_peer ? ret_peer : &nobody,
         .err = err ? err : &ignored,
     };
     *p.ret_peer = -1;
     segments_check(segments, n);
     segments_unproven(segments, n);
-    p.own = (struct header){++ring->round, segments_shape(segments, n), (uint64_t)p.total};
+    set_shape(&p);
     if (abort_flag_is_set(ring->abort))
         return aborted_or(&p, -1);
     if (ring->broken)
@@ -352,7 +370,8 @@ static int ring_reduce(struct collective *self, const struct collective_segment 
     ring->broken = rc < 0;
     if (rc < 0)
         return rc;
-    ring->came += (int64_t)sizeof p.own + 2 * 4 * p.total; /* which is more by the sizes of own blocks */
+    /* Which is more by the sizes of own blocks. */
+    ring->came += (int64_t)sizeof p.own + (p.swap ? 1 : 2) * 4 * p.total;
     set_place(ring, 0);
     return 0;
 }

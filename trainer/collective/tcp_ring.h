@@ -4,8 +4,9 @@
  * lies in `from`, then each block that came in, as soon as its bytes have come in; its incoming stream is the
  * blocks rank-1, rank-2, ... twice round: world-1 blocks to which `from` is added, world-1 blocks to copy,
  * all into `to`. So both directions work at once and a byte is on its way again when it has been added,
- * without steps to wait for. Each reduce begins with a header (round, shape), so that ranks that disagree
- * about what they sum fail at once.
+ * without steps to wait for. Two ranks that sum no more than a few words swap them: each sends all of its own
+ * and adds what comes, so that they wait for one way and not for two. Each reduce begins with a header
+ * (round, shape), so that ranks that disagree about what they sum fail at once.
  *
  * Whoever is inside a reduce beats: the pulse grows with what moves, and about ten times a second while
  * nothing does. So one that waits for its neighbour can be told from one that stands still in the middle of
