@@ -190,7 +190,8 @@ static bool not_as_it_should(const struct turn *turn, struct rdzv_worker *w, con
 
 /* Its state is not that of most, and it drops it: what made it so may do so again. CLASS_PAIR: there is no
  * majority that could be right, and nobody is to blame. Of states of one history that is seen before anything
- * of them is used; who was given a sum that is none is not to blame either. */
+ * of them is used; who was given a sum that is none is not to blame either, and who has itself spoiled what
+ * it added (CLASS_MACHINE) is. */
 static void state_differs(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
 {
     bool proof = f->kind == FAULT_PROOF;

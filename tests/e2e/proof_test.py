@@ -10,6 +10,7 @@ from fault_points import FLIPS
 
 STEPS = 60
 LONG = 800  # until who joins is there
+OWN = "its own sums of step "  # whose own memory did it
 SUMS = [(point, setting) for point, settings in FLIPS.items() if point not in ("array-received", "chunk-received") for setting in settings]
 
 
@@ -20,17 +21,19 @@ def struck(run, point):
 @pytest.mark.parametrize("point, setting", SUMS)
 def test_a_bit_that_flips_in_a_sum_is_never_committed(finish, tmp_path, reference, point, setting):
     expected_hash, losses = reference(trainer__steps=STEPS)
-    job = rig.make_job(tmp_path, workers__target=3, trainer__steps=STEPS, failurePolicy__maxRestarts=0)
+    job = rig.make_job(tmp_path, workers__target=3, trainer__steps=STEPS, failurePolicy__maxRestarts=int(point == "words-added"))
     run = finish(job, env={"RINGMASTER_FAULT": f"{point}{setting}/flips"})
     assert struck(run, point) == 1, run.tail()
     assert run.code == 0, run.tail()
     told = run.of("proofFailed")
     assert told, run.tail()
     for event in told:
-        assert event["cause"].startswith(("the words of step ", "the header of step ")), event
+        assert event["cause"].startswith(("the words of step ", "the header of step ", OWN)), event
         held = int(re.search(r" of step (\d+) ", event["cause"]).group(1)) - 1
         assert event["step"] in (held, held + 1), f"others may have made it, and have told so: {event}"
-    assert not run.of("workerLost") and not run.of("workerFailed"), "nobody is to blame, as far as can be seen"
+    assert not run.of("workerLost") and not run.of("workerFailed"), run.tail()
+    own = [event["worker"] for event in told if event["cause"].startswith(OWN)]
+    assert own == ([int(setting.split("@")[1])] if point == "words-added" else []), "nobody else is to blame, as far as can be seen"
     assert [event["loss"] for event in run.of("step")] == losses, run.tail()
     assert run.the("complete")["weightsSha256"] == expected_hash and run.the("complete")["exact"], run.tail()
 

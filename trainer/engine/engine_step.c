@@ -7,6 +7,7 @@
 #include "common/os/clock.h"
 #include "common/os/fault.h"
 #include "common/os/log.h"
+#include "trainer/collective/prove_words.h"
 #include "trainer/engine/engine_parts.h"
 
 /* A process number or a clock in a program's state differs everywhere. */
@@ -133,6 +134,30 @@ static void unproven(const char *what, int64_t step, struct elastic_result *ret)
              "the %s of step %lld %s not the sum of what the workers said: a bit changed in the memory or "
              "the processor of one of them, or on the way; the step is made again",
              what, (long long)step, *what == 'h' ? "is" : "are");
+}
+
+/* What this rank has added, and what its lanes' checksums say of it. Words that lie far away are not looked
+ * at. */
+static bool own_words_stand(const struct engine *e)
+{
+    const struct backend_sums *sums = &e->pass.sums;
+    return sums->in || sums->floats ||
+           prove_words(0, (const uint32_t *)(uintptr_t)sums->words.at, sums->words_count) ==
+               header_words_proof(sums->header, e->layout.tensors, e->spec->batch.lanes);
+}
+
+/* The words' sum is none, or was cut off, as it is where another one has found it to be none. Where this
+ * rank spoiled it, nobody else has to be looked at. */
+static void blame_own_words(const struct engine *e, int64_t step, struct elastic_result *ret)
+{
+    if (own_words_stand(e))
+        return;
+    ret->outcome = OUTCOME_PROOF;
+    ret->class = CLASS_MACHINE;
+    snprintf(ret->text, sizeof ret->text,
+             "its own sums of step %lld are not what its lanes added up to: a bit changed in its memory or "
+             "its processor; the step is made again",
+             (long long)step);
 }
 
 static bool header_stands(struct engine *e)
@@ -331,14 +356,24 @@ static void rescale(struct engine *e, int64_t step, struct elastic_result *ret)
     ret->outcome = OUTCOME_RESCALE;
 }
 
+static void exchange_words(struct engine *e, int64_t step, struct elastic_result *ret)
+{
+    struct error err;
+    int worker = -1;
+    bool stand = true;
+    if (sum_words(e, &stand, &worker, &err) < 0)
+        engine_failed(ret, &err, worker);
+    else if (!stand)
+        unproven("words", step, ret);
+    if (ret->outcome != OUTCOME_OK)
+        blame_own_words(e, step, ret);
+}
+
 static void act_on(struct engine *e, int64_t step, struct elastic_result *ret)
 {
     const struct verdict *verdict = &e->pass.verdict;
     const struct backend_ops *ops = e->backend->ops;
     struct audit_found found;
-    struct error err;
-    int worker = -1;
-    bool stand = true;
     ret->stop = verdict->flags & LANES_STOP;
     ret->save = verdict->flags & LANES_SAVE;
     if (verdict->kind != VERDICT_LINEAGE && ops->audited && ops->audited(e->backend, &found))
@@ -347,10 +382,8 @@ static void act_on(struct engine *e, int64_t step, struct elastic_result *ret)
         rescale(e, step, ret);
     else if (verdict->kind != VERDICT_FITS)
         refuse_verdict(e, verdict, step, ret);
-    else if (sum_words(e, &stand, &worker, &err) < 0)
-        engine_failed(ret, &err, worker);
-    else if (!stand)
-        unproven("words", step + 1, ret);
+    else
+        exchange_words(e, step + 1, ret);
 }
 
 void engine_exchange(struct engine *e, struct elastic_result *ret)

@@ -148,6 +148,31 @@ Test(differ, a_sum_that_is_none_is_told_of_who_saw_it_and_the_step_is_made_again
     story_end(&s);
 }
 
+/* One too many is the third in the window. */
+Test(differ, who_spoiled_what_it_added_counts_a_failure)
+{
+    const struct msg_fault spoiled = {.kind = FAULT_PROOF,
+                                      .class = CLASS_MACHINE,
+                                      .step = 51,
+                                      .detail = "its own sums of step 52 are not what its lanes added up to"};
+    struct story s;
+    three_train(&s, 2);
+    for (int times = 0; times < 3; times++) {
+        unproven(&s, 2);
+        fault_says(&s, 1, &spoiled);
+        cr_assert(said(&s, "its own sums of step 52"), "%s", str_text(&s.log));
+        cr_assert_eq(said(&s, "workerQuarantined"), times == 2, "%s", str_text(&s.log));
+        for (int w = 0; w < 3 && times < 2; w++)
+            stopped(&s, w, 51, 51);
+        for (int w = 0; w < 3 && times < 2; w++)
+            ready(&s, w, 51);
+        for (int w = 0; w < 3 && times < 2; w++)
+            progress(&s, w, 52 + times);
+    }
+    cr_assert(s.st->exact);
+    story_end(&s);
+}
+
 /* It is seen before anything of that state is used, so the run stays exact. */
 Test(differ, whose_state_has_other_bits_than_most_receives_and_counts_a_failure)
 {
