@@ -112,7 +112,7 @@ static void drill_join(struct local_run *run, const struct drill *drill)
 static void drill_harm(struct local_run *run, const struct drill *drill)
 {
     struct local_run_worker *w = &run->worker[drill->worker];
-    bool whole = drill->kind != DRILL_TRAINER && drill->kind != DRILL_HANG;
+    bool whole = drill->kind == DRILL_KILL || drill->kind == DRILL_TERM || drill->kind == DRILL_STOP;
     bool stops = drill->kind == DRILL_STOP || drill->kind == DRILL_HANG;
     const struct supervised_worker *member = &run->supervisor.member[drill->worker];
     if (!w->child || !member->alive || member->drilled || (!whole && w->trainer_pid <= 1)) {
@@ -126,6 +126,10 @@ static void drill_harm(struct local_run *run, const struct drill *drill)
         supervisor_drilled(&run->supervisor, drill->worker);
         w->stopped = run->supervisor.member[drill->worker].stands = stops;
         loop_child_kill(w->child, drill->kind == DRILL_TERM ? SIGTERM : stops ? SIGSTOP : SIGKILL);
+    }
+    if (drill->kind == DRILL_CORRUPT) {
+        kill((pid_t)w->trainer_pid, SIGUSR1);
+        return;
     }
     if (drill->kind != DRILL_TERM && w->trainer_pid > 1) {
         kill((pid_t)w->trainer_pid, stops ? SIGSTOP : SIGKILL);

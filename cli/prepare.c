@@ -248,6 +248,7 @@ static int check_drills(struct drill_list *drills, const struct prepared *p, str
                                 .workers_max = p->spec.workers.max,
                                 .workers_target = p->spec.workers.target,
                                 .steps = job_restarts(&p->spec) ? 0 : p->spec.steps,
+                                .proven = !job_restarts(&p->spec) && p->spec.reduction == JOB_EXACT,
                                 .resume_step = p->resume.found && !p->complete ? p->resume.entry.step : 0};
     return drill_list_check(drills, &terms, err);
 }

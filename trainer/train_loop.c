@@ -2,6 +2,7 @@
  * only loop. */
 #include "trainer/train_loop.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,7 @@ struct train_loop {
     struct loop *loop;
     struct link *link;
     struct loop_timer *pulse;
+    struct loop_signal *drilled; /* NULL in a pod: `ringmaster run` alone has drills */
     struct job_spec spec;
     struct msg_setup setup;
     bool set_up;
@@ -360,6 +362,15 @@ static void link_closed(void *ctx, const char *why)
     end_loop(t, EXIT_MACHINE);
 }
 
+/* --drill corrupt:W@S; one that comes before there is anything to flip is for nothing. */
+static void corrupt(void *ctx, int signo)
+{
+    struct train_loop *t = ctx;
+    (void)signo;
+    if (t->engine)
+        engine_raise_corrupt(t->engine);
+}
+
 static void send_pulse(void *ctx)
 {
     struct train_loop *t = ctx;
@@ -383,6 +394,8 @@ static int open_all(struct train_loop *t, struct error *err)
         .fd = t->options->link_fd, .message = link_message, .closed = link_closed, .ctx = t};
     if (loop_open(&t->loop, err) < 0 || loop_timer_open(&t->pulse, t->loop, send_pulse, t, err) < 0)
         return -1;
+    if (t->options->alone != 1 && loop_signal_open(&t->drilled, t->loop, SIGUSR1, corrupt, t, err) < 0)
+        return -1;
     return link_open(&t->link, t->loop, &link, err);
 }
 
@@ -395,6 +408,7 @@ static void close_all(struct train_loop *t)
     elastic_free(t->core);
     link_free(t->link);
     loop_timer_free(t->pulse);
+    loop_signal_free(t->drilled);
     prober_stop(t->prober);
     loop_free(t->loop);
     prober_free(t->prober);

@@ -24,9 +24,10 @@ static const struct {
     [DRILL_COORDINATOR] = {"coordinator", CAUSE_COORDINATOR_LOST},
     [DRILL_STOP] = {"stop", CAUSE_WORKER_LOST},
     [DRILL_HANG] = {"hang", CAUSE_HANG},
+    [DRILL_CORRUPT] = {"corrupt", CAUSE_RING_ERROR},
 };
 
-enum { KINDS = sizeof kinds / sizeof *kinds };
+enum { KINDS = sizeof kinds / sizeof *kinds, KINDS_DRAWN = DRILL_CORRUPT };
 
 enum cause drill_cause(enum drill_kind kind)
 {
@@ -60,8 +61,8 @@ static bool drill_takes(enum drill_kind kind)
 static int refuse_form(const char *text, struct error *err)
 {
     return err_set(err, ERR_USAGE,
-                   "--drill %.60s: write kill:W@S, trainer:W@S, term:W@S, stop:W@S, hang:W@S, join@S, "
-                   "coordinator@S or random:SEED (worker W, step S or a time as 20s or 1.5s)",
+                   "--drill %.60s: write kill:W@S, trainer:W@S, term:W@S, stop:W@S, hang:W@S, corrupt:W@S, "
+                   "join@S, coordinator@S or random:SEED (worker W, step S or a time as 20s or 1.5s)",
                    text);
 }
 
@@ -203,6 +204,11 @@ static int play(const struct drill *drill, const struct drill_terms *terms, stru
     }
     if (drill->kind == DRILL_COORDINATOR)
         return 0;
+    if (drill->kind == DRILL_CORRUPT && !terms->proven)
+        return err_set(err, ERR_USAGE,
+                       "--drill %s: nobody would see it: only sums of whole numbers are proven, those of "
+                       "spec.trainer.reduction: exact, also of a program in mode Elastic",
+                       drill->spec);
     if (!living->worker[drill->worker])
         return err_set(err, ERR_USAGE, "--drill %s: there is no worker %d at %s%s", drill->spec,
                        drill->worker, drill->after ? "" : "step ", strchr(drill->spec, '@') + 1);
@@ -227,7 +233,7 @@ static void draw_one(struct drill *drill, const struct drill_terms *terms, struc
 {
     bool may_lose = living->count > terms->workers_min,
          may_join = lowest_free(living, terms->workers_max) >= 0;
-    enum drill_kind kind = (enum drill_kind)prng_below(rng, KINDS);
+    enum drill_kind kind = (enum drill_kind)prng_below(rng, KINDS_DRAWN);
     if (kind == DRILL_JOIN && !may_join)
         kind = DRILL_TRAINER;
     if (drill_takes(kind) && !may_lose)

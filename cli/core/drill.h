@@ -7,6 +7,7 @@
  *     stop:W@S     SIGSTOP to worker W's agent and trainer
  *     hang:W@S     SIGSTOP to its trainer alone
  *     coordinator@S  SIGKILL to the coordinator; a successor takes over
+ *     corrupt:W@S  a bit flips in what worker W adds to the next step that it exchanges
  *     random:SEED  a history drawn from a seed that never goes below workers.min
  *
  * Instead of a step a time may stand, "kill:1@20s": so long after the first ring was formed. It is the only
@@ -32,7 +33,8 @@ enum drill_kind {
     DRILL_JOIN,
     DRILL_COORDINATOR,
     DRILL_STOP,
-    DRILL_HANG
+    DRILL_HANG,
+    DRILL_CORRUPT, /* the last: no random history has it */
 };
 
 enum { DRILLS_MAX = 256, DRILL_TEXT_MAX = 40 };
@@ -57,6 +59,7 @@ struct drill_list {
 struct drill_terms {
     int workers_min, workers_max, workers_target;
     int64_t steps, resume_step; /* resume_step: 0 where training starts anew; steps: 0 of a program */
+    bool proven;                /* sums carry checksums: a wrong one is seen */
 };
 
 /* Reads one drill as written on the command line; ERR_USAGE with the form that was meant. */

@@ -16,7 +16,8 @@ static const struct manual_option drill = {
     "causes a fault, to see what it costs. W is a worker, S a step or a\n"
     "time like 1.5s: kill:W@S (it dies), trainer:W@S (its trainer dies),\n"
     "term:W@S (it is asked to leave), stop:W@S (it freezes),\n"
-    "hang:W@S (its trainer freezes), join@S (one more comes),\n"
+    "hang:W@S (its trainer freezes), corrupt:W@S (a bit flips in its sums),\n"
+    "join@S (one more comes),\n"
     "coordinator@S (the coordinator dies), random:SEED (several, by chance)",
     'd'};
 static const struct manual_option output = {"output", "text|json",

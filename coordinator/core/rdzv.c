@@ -191,14 +191,16 @@ static bool not_as_it_should(const struct turn *turn, struct rdzv_worker *w, con
 /* Its state is not that of most, and it drops it: what made it so may do so again. CLASS_PAIR: there is no
  * majority that could be right, and nobody is to blame. Of states of one history that is seen before anything
  * of them is used; who was given a sum that is none is not to blame either, and who has itself spoiled what
- * it added (CLASS_MACHINE) is. */
+ * it added (CLASS_MACHINE) is, unless a drill did. */
 static void state_differs(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
 {
-    bool proof = f->kind == FAULT_PROOF;
+    bool proof = f->kind == FAULT_PROOF, ordered = proof && w->act == CAUSE_RING_ERROR;
     turn->st->exact &= proof;
     if (not_as_it_should(turn, w, f, proof ? TELL_PROOF_FAILED : TELL_WORKER_DIFFERS) &&
-        f->class == CLASS_MACHINE)
+        f->class == CLASS_MACHINE && !ordered)
         rdzv_count_failure(turn, w, f->detail);
+    if (ordered && f->class == CLASS_MACHINE)
+        w->act = CAUSE_NONE;
 }
 
 /* Its agent starts another one. */

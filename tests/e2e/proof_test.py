@@ -63,3 +63,32 @@ def test_where_no_majority_has_a_states_bits_all_go_back_to_the_newest_checkpoin
     assert not run.of("workerFailed"), run.tail()
     assert [event["loss"] for event in run.of("step")] == losses, run.tail()
     assert run.the("complete")["weightsSha256"] == expected_hash and run.the("complete")["exact"], run.tail()
+
+
+# Who drills is told nothing that others are not: the worker names itself, and the trainer's log has the step in which its bit flipped.
+@pytest.mark.parametrize("workers", [2, 3])
+def test_a_drill_flips_a_bit_and_the_run_names_worker_and_step_and_ends_with_the_same_weights(finish, tmp_path, reference, workers):
+    expected_hash, losses = reference(trainer__steps=LONG)
+    job = rig.make_job(tmp_path, workers__target=workers, trainer__steps=LONG, failurePolicy__maxRestarts=0)
+    run = finish(job, "--drill", "corrupt:1@5", "--drill", "corrupt:0@300")
+    assert run.code == 0, run.tail()
+    flipped = [(int(worker), int(step)) for worker, step in re.findall(r"trainer (\d+).*a drill flips a bit in this worker's sums.* step=(\d+)", run.stderr)]
+    assert [worker for worker, _ in flipped] == [1, 0] and flipped[0][1] > 5 and flipped[1][1] > 300, run.tail()
+    named = [(event["worker"], int(re.search(r" of step (\d+) ", event["cause"]).group(1)))
+             for event in run.of("proofFailed") if event["cause"].startswith(OWN)]
+    assert named == flipped, run.tail()
+    assert [event["cause"] for event in run.of("recovered")] == ["RingError"] * 2, run.tail()
+    assert not run.of("workerLost") and not run.of("workerFailed") and not run.of("workerQuarantined"), "what was ordered is no failure"
+    assert [event["loss"] for event in run.of("step")] == losses, run.tail()
+    assert run.the("complete")["weightsSha256"] == expected_hash and run.the("complete")["exact"], run.tail()
+
+
+def test_who_is_alone_does_not_commit_it_either(finish, tmp_path, reference):
+    expected_hash, losses = reference(trainer__steps=LONG)
+    job = rig.make_job(tmp_path, workers__target=1, trainer__steps=LONG)
+    run = finish(job, "--drill", "corrupt:0@5")
+    assert run.code == 0, run.tail()
+    assert "a drill flips a bit in this worker's sums" in run.stderr, run.tail()
+    assert run.of("recovered"), run.tail()
+    assert [event["loss"] for event in run.of("step")] == losses, run.tail()
+    assert run.the("complete")["weightsSha256"] == expected_hash and run.the("complete")["exact"], run.tail()

@@ -466,6 +466,11 @@ void engine_raise_save(struct engine *e)
     atomic_store(&e->save, true);
 }
 
+void engine_raise_corrupt(struct engine *e)
+{
+    atomic_store(&e->corrupt, true);
+}
+
 struct engine_pulse engine_pulse(struct engine *e)
 {
     if (atomic_load(&e->in_memory))

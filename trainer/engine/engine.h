@@ -63,6 +63,8 @@ void engine_raise_stop(struct engine *e);
 void engine_save_every(struct engine *e, rm_time every);
 /* The next step asks all for a snapshot after it; steps do so until one was taken, or the next ring. */
 void engine_raise_save(struct engine *e);
+/* A drill: a bit of what this rank adds to the next sum of words changes, before it leaves. */
+void engine_raise_corrupt(struct engine *e);
 
 struct engine_pulse {
     int64_t counter; /* grows while anything moves, and while a reduction waits */

@@ -206,6 +206,23 @@ static bool words_stand(const struct engine *e, uint64_t proof)
            proof == header_words_proof(sums->header_to, e->layout.tensors, e->spec->batch.lanes);
 }
 
+/* As a memory does that is not sound. Said, so that who looks at what comes of it knows of which step it is.
+ */
+static int corrupt_words(struct engine *e, struct error *err)
+{
+    const struct backend_sums *sums = &e->pass.sums;
+    struct memory *in = sums->in ? sums->in : memory_here();
+    struct far at = far_add(sums->words, sums->words_count / 2 * 4);
+    struct state_point point;
+    uint32_t word;
+    if (memory_read(in, &word, at, sizeof word, err) < 0)
+        return -1;
+    word ^= 1u << 20;
+    state_holds(e->state, &point);
+    log_warn("a drill flips a bit in this worker's sums", "step=%lld", (long long)point.step + 1);
+    return memory_write(in, at, &word, sizeof word, err);
+}
+
 /* The words of a pass that fits. Alone, this rank's are everybody's, and who seals them looks at their proof.
  */
 static int sum_words(struct engine *e, bool *ret_stand, int *ret_worker, struct error *err)
@@ -220,6 +237,8 @@ static int sum_words(struct engine *e, bool *ret_stand, int *ret_worker, struct 
                                        .count = sums->words_count,
                                        .proof = sums->floats ? NULL : &proof,
                                        .in = sums->in};
+    if (atomic_exchange(&e->corrupt, false) && corrupt_words(e, err) < 0)
+        return -1;
     if (others && engine_reduce(e, &words, 1, ret_worker, err) < 0)
         return -1;
     *ret_stand = !others || words_stand(e, proof);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const struct drill_terms terms = {
-    .workers_min = 1, .workers_max = 4, .workers_target = 3, .steps = 40, .resume_step = 0};
+    .workers_min = 1, .workers_max = 4, .workers_target = 3, .steps = 40, .resume_step = 0, .proven = true};
 
 static int make_list(struct drill_list *p, const struct drill_terms *t, struct error *err, const char *list)
 {
@@ -129,6 +129,24 @@ Test(drill, workers_are_followed_through_the_history)
                  "below min is allowed: it is a test too");
 }
 
+/* It takes nobody away, and where sums have no checksums it would only spoil the result. */
+Test(drill, a_bit_is_flipped_where_somebody_can_see_it)
+{
+    static struct drill_list p;
+    struct error err = {0};
+    struct drill_terms fast = terms;
+    fast.proven = false;
+    cr_assert_eq(make_list(&p, &terms, &err, "corrupt:1@5 kill:1@6"), 0, "%s", err.text);
+    const struct drill *drill = drill_due(&p, 5);
+    cr_assert(drill->kind == DRILL_CORRUPT && drill->worker == 1 &&
+              drill_cause(drill->kind) == CAUSE_RING_ERROR);
+    refused("kill:1@5 corrupt:1@6", "no worker 1 at step 6");
+    refused("corrupt@5", "corrupt:W@S");
+    refused("corupt:1@5", "corrupt");
+    cr_assert_lt(make_list(&p, &fast, &err, "corrupt:1@5"), 0);
+    cr_assert(strstr(err.text, "nobody would see it"), "%s", err.text);
+}
+
 Test(drill, a_random_history_is_the_seeds_alone_and_never_goes_below_min)
 {
     for (int seed = 0; seed < 500; seed++) {
@@ -145,6 +163,7 @@ Test(drill, a_random_history_is_the_seeds_alone_and_never_goes_below_min)
         int living = 3;
         for (int i = 0; i < a.count; i++) {
             enum drill_kind kind = a.drill[i].kind;
+            cr_assert_neq(kind, DRILL_CORRUPT, "what a seed draws stays what it was");
             bool taken = kind == DRILL_KILL || kind == DRILL_TERM || kind == DRILL_STOP;
             living += kind == DRILL_JOIN ? 1 : taken ? -1 : 0;
             cr_assert_geq(living, t.workers_min, "seed %d", seed);

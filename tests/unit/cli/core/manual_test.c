@@ -129,8 +129,8 @@ Test(manual, help_says_what_will_happen_in_plain_words)
     has_parts("run", NULL,
               (const char *[]){"kill:W@S (it dies)", "trainer:W@S (its trainer dies)",
                                "term:W@S (it is asked to leave)", "stop:W@S (it freezes)",
-                               "hang:W@S (its trainer freezes)", "join@S (one more comes)",
-                               "coordinator@S (the coordinator dies)", NULL});
+                               "hang:W@S (its trainer freezes)", "corrupt:W@S (a bit flips in its sums)",
+                               "join@S (one more comes)", "coordinator@S (the coordinator dies)", NULL});
     has_parts("checkpoint", "verify",
               (const char *[]){"reads every byte of each and says whether it is whole.", NULL});
     has_parts("checkpoint", "delete",
