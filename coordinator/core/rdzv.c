@@ -188,6 +188,19 @@ static bool not_as_it_should(const struct turn *turn, struct rdzv_worker *w, con
     return true;
 }
 
+/* Who was told to stop before it saw so has dropped nothing, and must not be who all receive from. */
+static void doubt_states(struct rdzv *st)
+{
+    st->doubted = st->ring;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        if (w->rank < 0)
+            continue;
+        w->state = (struct msg_state){0};
+        w->update_step = -1;
+    }
+}
+
 /* Its state is not that of most, and it drops it: what made it so may do so again. CLASS_PAIR: there is no
  * majority that could be right, and nobody is to blame. Of states of one history that is seen before anything
  * of them is used; who was given a sum that is none is not to blame either, and who has itself spoiled what
@@ -196,6 +209,8 @@ static void state_differs(const struct turn *turn, struct rdzv_worker *w, const 
 {
     bool proof = f->kind == FAULT_PROOF, ordered = proof && w->act == CAUSE_RING_ERROR;
     turn->st->exact &= proof;
+    if (proof && f->class == CLASS_PAIR)
+        doubt_states(turn->st);
     if (not_as_it_should(turn, w, f, proof ? TELL_PROOF_FAILED : TELL_WORKER_DIFFERS) &&
         f->class == CLASS_MACHINE && !ordered)
         rdzv_count_failure(turn, w, f->detail);

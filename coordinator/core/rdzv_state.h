@@ -368,6 +368,8 @@ struct rdzv {
     int64_t steps_timed;
     char waiting[MSG_DETAIL_MAX];
     struct rdzv_not_finite not_finite;
+    /* ring of whose states no majority said which are right: nobody holds one of them any more */
+    struct msg_generation doubted;
     struct rdzv_ending ending;
     struct rdzv_open_recovery recovery;
     struct rdzv_recovery last_recovery;

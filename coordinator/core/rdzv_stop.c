@@ -157,8 +157,9 @@ void rdzv_stopped(const struct turn *turn, struct rdzv_worker *w, const struct m
     w->stopped_round = s->round;
     RM_ASSERT(w->presence == PRESENT, "worker %d stopped, and is not here", rdzv_index(st, w));
     w->must_stop = false;
-    w->state = s->state;
-    w->update_step = s->update_step;
+    bool doubted = w->rank >= 0 && st->doubted.n && !generation_compare(st->doubted, st->ring);
+    w->state = doubted ? (struct msg_state){0} : s->state;
+    w->update_step = doubted ? -1 : s->update_step;
     w->discarded = s->discarded;
     if (s->trainer_pid)
         w->trainer_pid = s->trainer_pid;

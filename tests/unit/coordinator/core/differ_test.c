@@ -196,6 +196,22 @@ Test(differ, whose_state_has_other_bits_than_most_receives_and_counts_a_failure)
     story_end(&s);
 }
 
+/* One was told to stop before it saw so, and holds its state still: it must not be the one all receive. */
+Test(differ, where_no_majority_says_whose_bits_are_right_nobodys_state_counts)
+{
+    struct story s;
+    three_train(&s, 0);
+    fault_says(&s, 0,
+               &(struct msg_fault){
+                   .kind = FAULT_PROOF, .class = CLASS_PAIR, .step = 51, .detail = "no majority says whose"});
+    stopped(&s, 0, -1, -1);
+    stopped(&s, 1, 51, 51);
+    stopped(&s, 2, -1, -1);
+    cr_assert_not(said(&s, "receive"), "%s", str_text(&s.log));
+    cr_assert_lt(s.st->resume.held ? s.st->resume.step : 0, 51, "%s", rdzv_why(s.st));
+    story_end(&s);
+}
+
 /* Some machine's adder is broken, and nobody can see whose: with pauses, as of any ring in vain, and not for
  * ever.
  */
