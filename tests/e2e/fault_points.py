@@ -119,6 +119,7 @@ POINTS = {
 # Where a bit may flip (FAULT_FLIP): what proof_test.py tries one by one, in a run of three workers.
 FLIPS = {
     "words-added": (":9@1",),  # this worker's own sums, before they leave
+    "state-rests": (":9@1",),  # the weights between two steps
     "block-received": (":1@0", ":30@1", ":31@2"),  # on its way to be added: two of each reduction
     "array-received": (":1@3", ":5@3"),  # of a state, behind its checksums: the newcomer's
     "chunk-received": (":1@1",),  # likewise, its exponents

@@ -11,7 +11,7 @@ from fault_points import FLIPS
 STEPS = 60
 LONG = 800  # until who joins is there
 OWN = "its own sums of step "  # whose own memory did it
-SUMS = [(point, setting) for point, settings in FLIPS.items() if point not in ("array-received", "chunk-received") for setting in settings]
+SUMS = [(point, setting) for point, settings in FLIPS.items() if point not in ("array-received", "chunk-received", "state-rests") for setting in settings]
 
 
 def struck(run, point):
@@ -90,5 +90,21 @@ def test_who_is_alone_does_not_commit_it_either(finish, tmp_path, reference):
     assert run.code == 0, run.tail()
     assert "a drill flips a bit in this worker's sums" in run.stderr, run.tail()
     assert run.of("recovered"), run.tail()
+    assert [event["loss"] for event in run.of("step")] == losses, run.tail()
+    assert run.the("complete")["weightsSha256"] == expected_hash and run.the("complete")["exact"], run.tail()
+
+
+# Three have a majority; two have none, and go back to a checkpoint, or to the beginning.
+@pytest.mark.parametrize("workers, words, told_by", [(3, "other bits than that of most workers", {1}), (2, "other bits than that of others", {0, 1})])
+@pytest.mark.parametrize("setting", FLIPS["state-rests"])
+def test_a_bit_that_flips_in_a_state_at_rest_spoils_no_step(finish, tmp_path, reference, setting, workers, words, told_by):
+    expected_hash, losses = reference(trainer__steps=STEPS)
+    job = rig.make_job(tmp_path, workers__target=workers, trainer__steps=STEPS, failurePolicy__maxRestarts=1)
+    run = finish(job, env={"RINGMASTER_FAULT": f"state-rests{setting}/flips"})
+    assert struck(run, "state-rests") == 1, run.tail()
+    assert run.code == 0, run.tail()
+    told = run.of("proofFailed")
+    assert {event["worker"] for event in told} <= told_by and told, run.tail()
+    assert all(f"its state of step {event['step']} has {words}" in event["cause"] for event in told), told
     assert [event["loss"] for event in run.of("step")] == losses, run.tail()
     assert run.the("complete")["weightsSha256"] == expected_hash and run.the("complete")["exact"], run.tail()

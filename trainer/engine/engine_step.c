@@ -107,6 +107,9 @@ void engine_lanes(struct engine *e, bool again, struct elastic_result *ret)
     rm_time waited = e->reader ? prefetch_waited(e->reader) : 0;
     e->pass.number = again ? e->pass.number + 1 : 0;
     atomic_store(&e->exchanging, false);
+    FAULT_FLIP("state-rests", (void *)(uintptr_t)engine_params(e).at,
+               state_words_are_near(e->state) && !e->backend->image_bytes ? (size_t)e->layout.parameters * 4
+                                                                          : 0);
     if (pack_weights(e, &err) < 0 || e->backend->ops->begin(e->backend, &pass, &err) < 0 ||
         run_lanes(e, point.step, &err) < 0)
         engine_failed(ret, &err, -1);

@@ -430,7 +430,7 @@ void state_set_proven(struct state *s)
 
 uint64_t state_sum(const struct state *s)
 {
-    uint64_t sum = 0;
+    uint64_t sum = s->resting * PROOF_FACTOR;
     const struct state_point *now = state_current(s);
     for (int i = 0; i < s->pieces; i++)
         sum += s->proof[i];

@@ -83,7 +83,8 @@ struct state {
     struct state_slot *slot; // (STATE_THREADS_MAX)
 
     int pieces;
-    struct state_piece *piece;     // (pieces) in flat order
+    struct state_piece *piece; // (pieces) in flat order
+    uint64_t resting; /* sum of the parameters' bits as they were read last, where who computes says it */
     struct state_scratch *scratch; // (pieces) of one pass over the pieces, until the next one
 
     void *spare_map;

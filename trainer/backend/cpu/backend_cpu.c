@@ -11,6 +11,7 @@
 #include "trainer/backend/cpu/model/gpt_step.h"
 #include "trainer/backend/cpu/probe_cpu.h"
 #include "trainer/backend/cpu/sums/lanes.h"
+#include "trainer/backend/cpu/sums/rest.h"
 #include "trainer/backend/cpu/sums/update.h"
 
 enum {
@@ -31,6 +32,7 @@ struct backend_cpu {
     const float *params; // (parameters)
     struct state *state; /* NULL until attached */
     struct lanes *lanes; /* likewise */
+    bool compared;       /* of the pass under way: others have the same state */
 };
 
 static struct backend_cpu *cpu_of(struct backend *b)
@@ -129,6 +131,7 @@ static int cpu_begin(struct backend *b, const struct backend_pass *pass, struct 
     const struct lanes_pass p = {
         .rank = pass->rank, .world = pass->world, .flags = pass->flags, .tokens = pass->tokens, .k = pass->k};
     (void)err;
+    cpu_of(b)->compared = pass->world > 1;
     lanes_begin(cpu_of(b)->lanes, &p);
     return 0;
 }
@@ -151,6 +154,8 @@ static int cpu_end(struct backend *b, uint32_t lane_us, struct backend_sums *ret
     (void)err;
     if (lane_us)
         lanes_took(c->lanes, lane_us);
+    if (c->compared)
+        rest_say(c->state, c->pool);
     lanes_end(c->lanes, &sums);
     *ret = (struct backend_sums){.words = far_here(sums.words),
                                  .header = sums.header,

@@ -34,6 +34,7 @@ set(numerics_cpu
 # Beside them, and without a say in any bit of the weights: who does the work, where the state lies, what is told of it.
 set(numerics_cpu_not
   trainer/state/state.c trainer/state/state.h trainer/state/state_file.h
+  trainer/backend/cpu/sums/rest.c trainer/backend/cpu/sums/rest.h
   trainer/exact/audit.c trainer/exact/audit.h trainer/exact/header.c trainer/exact/header.h trainer/exact/proof.h
   trainer/backend/cpu/backend_cpu.c trainer/backend/cpu/backend_cpu.h trainer/backend/cpu/probe_cpu.c trainer/backend/cpu/probe_cpu.h
   trainer/backend/cpu/model/crew.c trainer/backend/cpu/model/crew.h

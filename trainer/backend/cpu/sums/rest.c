@@ -1,0 +1,40 @@
+#include "trainer/backend/cpu/sums/rest.h"
+
+#include "trainer/backend/cpu/sums/pieces.h"
+#include "trainer/exact/proof.h"
+#include "trainer/state/state_file.h"
+
+enum { LANES_64 = 4 };
+typedef uint64_t pairs __attribute__((vector_size(8 * LANES_64), aligned(4), may_alias));
+
+/* proof_array's sum, two neighbours in each 64 bits. */
+static uint64_t sum_bits(const float *values, int count)
+{
+    pairs low = {0}, high = {0};
+    int i = 0;
+    for (; i + 2 * LANES_64 <= count; i += 2 * LANES_64) {
+        pairs two = *(const pairs *)(const void *)(values + i);
+        low += two & UINT32_MAX;
+        high += two >> 32;
+    }
+    uint64_t sum = proof_array(values + i, count - i);
+    for (int j = 0; j < LANES_64; j++)
+        sum += low[j] + high[j];
+    return sum;
+}
+
+static void sum_params(void *ctx, int i, int thread)
+{
+    (void)thread;
+    const struct state *s = ctx;
+    const struct state_piece *p = &s->piece[i];
+    s->scratch[i].proof = sum_bits(s->place[state_placed(s)].params + p->first, p->count);
+}
+
+void rest_say(struct state *s, struct pool *pool)
+{
+    pieces_run(s, pool, sum_params, s);
+    s->resting = 0;
+    for (int i = 0; i < s->pieces; i++)
+        s->resting += s->scratch[i].proof * proof_weight((uint64_t)i);
+}

@@ -1,0 +1,12 @@
+/* A state at rest: whether its memory still has the bits that were written there. */
+#ifndef RM_TRAINER_REST_H
+#define RM_TRAINER_REST_H
+
+#include "common/os/pool.h"
+#include "trainer/state/state.h"
+
+/* Adds the bits of its parameters, as they are now, to what this rank says of its state (state_sum): lanes
+ * have been computed from them. Reads all of them. */
+void rest_say(struct state *s, struct pool *pool);
+
+#endif
