@@ -6,12 +6,14 @@
 #include "common/base/str.h"
 #include "trainer/backend/cuda/kernels/norm.h"
 #include "trainer/backend/cuda/kernels/pieces.h"
+#include "trainer/backend/cuda/kernels/sums.h"
 
 enum {
     FLOAT_BYTES = 4,
     HALF_BYTES = 2,
     STAMP_BYTES = 8,
     PROOF_BYTES = 8,
+    TABLE_BYTES = sizeof(struct cuda_piece) + sizeof(struct sums_of_piece),
     VOCABULARY_UNIT = 128, /* logits have so many columns, or a multiple: in memory only */
     STREAMS_COMPUTING = 1,
 };
@@ -105,7 +107,7 @@ void cuda_needs_make(struct cuda_needs *out, const struct cuda_needs_shape *s)
     const int64_t parameters = s->layout->parameters;
     *out = (struct cuda_needs){0};
     out->bytes[CUDA_NEEDS_STATE] =
-        3 * parameters * FLOAT_BYTES + pieces_of(s->layout) * (STAMP_BYTES + PROOF_BYTES);
+        3 * parameters * FLOAT_BYTES + pieces_of(s->layout) * (STAMP_BYTES + PROOF_BYTES + TABLE_BYTES);
     out->bytes[CUDA_NEEDS_WORDS] = 2 * parameters * FLOAT_BYTES;
     out->bytes[CUDA_NEEDS_UNDO] = s->slots * (int64_t)sizeof(struct cuda_slot);
     out->bytes[CUDA_NEEDS_HALF] = s->fp32 ? 0 : parameters * HALF_BYTES;
@@ -147,7 +149,8 @@ static void say_what_helps(const struct cuda_needs_shape *s, const struct cuda_r
                            size_t size)
 {
     const int64_t free = room->free;
-    int as_it_is = sequences_that_fit(s, s->recompute, free), anew = sequences_that_fit(s, true, free);
+    int as_it_is = sequences_that_fit(s, s->recompute, free);
+    int anew = s->keeps_all ? as_it_is : sequences_that_fit(s, true, free);
     if (anew == s->lane_sequences)
         snprintf(out, size, "trainer.recompute: true would fit");
     else if (as_it_is > 0)
@@ -155,7 +158,7 @@ static void say_what_helps(const struct cuda_needs_shape *s, const struct cuda_r
                  anew > as_it_is ? " (more with trainer.recompute: true)" : "");
     else if (anew > 0)
         snprintf(out, size, "trainer.batch.laneSequences: %d with trainer.recompute: true would fit", anew);
-    else if (sequences_that_fit(s, true, room->total) > 0)
+    else if (sequences_that_fit(s, !s->keeps_all, room->total) > 0)
         snprintf(out, size, "end what else runs on this GPU (nvidia-smi)");
     else
         snprintf(out, size, "this model needs a GPU with more memory");

@@ -20,7 +20,7 @@
 struct str;
 
 enum cuda_purpose {
-    CUDA_NEEDS_STATE,       /* weights and two moments in fp32, stamps and sums of their pieces */
+    CUDA_NEEDS_STATE,       /* weights and two moments in fp32, and what is kept of their pieces */
     CUDA_NEEDS_WORDS,       /* two buffers of gradients in whole numbers */
     CUDA_NEEDS_UNDO,        /* old values of pieces that an update is changing */
     CUDA_NEEDS_HALF,        /* the weights once more in bf16, for products */
@@ -38,6 +38,7 @@ struct cuda_needs_shape {
     int slots; /* blocks of an update that are under way at the same time */
     bool fp32; /* trainer.precision */
     bool recompute;
+    bool keeps_all; /* recompute is not to be had: so it is no help either */
 };
 
 struct cuda_needs {
