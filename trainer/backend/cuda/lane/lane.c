@@ -124,6 +124,15 @@ static void read_tokens(struct cuda_lane *l, const int32_t *tokens)
     *l->host.groups = g.groups;
 }
 
+/* From here on a lane, or one sequence in the first rows of its memory. */
+static void set_under_way(struct cuda_lane *l, int sequences, bool forward_only)
+{
+    l->under_way = sequences;
+    l->forward_only = forward_only;
+    l->rows = (int64_t)sequences * l->layout->shape.context;
+    lane_place_host(l, l->pinned);
+}
+
 static double mean_loss(const struct cuda_lane *l)
 {
     double sum = 0;
@@ -141,4 +150,24 @@ int cuda_lane_run(struct cuda_lane *l, const int32_t *tokens, const struct cuda_
         return -1;
     *loss = mean_loss(l);
     return 0;
+}
+
+static int forward_once(struct cuda_lane *l, const int32_t *tokens, struct error *err)
+{
+    const size_t bytes = (size_t)(4 * l->rows + 2) * sizeof(int32_t);
+    read_tokens(l, tokens);
+    if (cuda_copy_in(&l->stream, l->at.tokens, l->host.tokens, bytes, err) < 0 || lane_forward(l, err) < 0 ||
+        cuda_copy_out(&l->stream, l->losses, l->at.losses, (size_t)l->rows * sizeof(float), err) < 0)
+        return -1;
+    return cuda_stream_wait(&l->stream, err);
+}
+
+int cuda_lane_loss(struct cuda_lane *l, const int32_t *tokens, double *loss, struct error *err)
+{
+    set_under_way(l, 1, true);
+    const int result = forward_once(l, tokens, err);
+    if (result == 0)
+        *loss = mean_loss(l);
+    set_under_way(l, l->sequences, false);
+    return result;
 }

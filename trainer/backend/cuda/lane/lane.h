@@ -52,4 +52,7 @@ struct cuda_lane_sums {
 int cuda_lane_run(struct cuda_lane *l, const int32_t *tokens, const struct cuda_lane_sums *sums, double *loss,
                   struct error *err);
 
+/* tokens (context + 1), likewise: the mean loss of one sequence by itself, forward only. */
+int cuda_lane_loss(struct cuda_lane *l, const int32_t *tokens, double *loss, struct error *err);
+
 #endif

@@ -57,7 +57,7 @@ struct attend_args lane_attention(const struct cuda_lane *l, const struct lane_b
                                 .mixed = lane_at(b->mixed),
                                 .log_sums = lane_at(b->log_sums),
                                 .stride = 3 * l->width,
-                                .sequences = l->sequences,
+                                .sequences = l->under_way,
                                 .length = l->layout->shape.context,
                                 .heads = heads,
                                 .key_heads = heads,
@@ -68,7 +68,7 @@ struct attend_args lane_attention(const struct cuda_lane *l, const struct lane_b
 int64_t lane_attention_blocks(const struct cuda_lane *l)
 {
     const int64_t tiles = (l->layout->shape.context + ATTEND_ROWS - 1) / ATTEND_ROWS;
-    return tiles * l->sequences * l->layout->shape.heads;
+    return tiles * l->under_way * l->layout->shape.heads;
 }
 
 /* Leaves attention's branch without its bias. */
@@ -131,7 +131,7 @@ static int classify(struct cuda_lane *l, struct error *err)
                                        .stride = l->vocabulary,
                                        .rows = (int32_t)l->rows,
                                        .half = 1,
-                                       .scale = 1 / (float)l->rows};
+                                       .scale = l->forward_only ? 0 : 1 / (float)l->rows};
     return lane_launch(l, LANE_classify, l->rows, &args, err);
 }
 

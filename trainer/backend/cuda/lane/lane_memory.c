@@ -9,6 +9,7 @@ void lane_measure(struct cuda_lane *l)
 {
     const struct model_shape *s = &l->layout->shape;
     l->head_size = s->width / s->heads;
+    l->under_way = l->sequences;
     l->rows = (int64_t)l->sequences * s->context;
     l->width = s->width;
     l->vocabulary = ((int64_t)s->vocabulary + VOCABULARY_UNIT - 1) / VOCABULARY_UNIT * VOCABULARY_UNIT;

@@ -29,7 +29,8 @@ enum lane_kernel {
     LANE_KERNELS
 };
 
-/* Products of the way forward, and for each what it gives back to its input and to its weight. */
+/* Products of the way forward, for each what it gives back to its input and to its weight, and the way
+ * forward of one sequence by itself. */
 enum lane_product {
     LANE_QKV,
     LANE_PROJ,
@@ -39,7 +40,8 @@ enum lane_product {
     LANE_FORWARD,
     LANE_TO_INPUT = LANE_FORWARD,
     LANE_TO_WEIGHT = 2 * LANE_FORWARD,
-    LANE_PRODUCTS = 3 * LANE_FORWARD
+    LANE_ALONE = 3 * LANE_FORWARD,
+    LANE_PRODUCTS = 4 * LANE_FORWARD
 };
 
 /* Places on the GPU. N rows, C width, V the vocabulary in memory: a multiple of 128. */
@@ -94,7 +96,9 @@ struct cuda_lane {
     const struct model_layout *layout;
     struct model_index index;
     int sequences, head_size;
-    int64_t rows, width, vocabulary; /* the vocabulary in memory */
+    int under_way;                   /* sequences of what is computed now: all, or one by itself */
+    bool forward_only;               /* of what is computed now: logits stay as they are */
+    int64_t rows, width, vocabulary; /* of what is computed now; the vocabulary in memory */
     struct cuda_stream stream;
     struct cuda_kernel kernel[LANE_KERNELS];
     int full[LANE_KERNELS]; /* blocks of it that fill the GPU */
@@ -115,7 +119,8 @@ struct cuda_lane {
 /* A workspace in which cuBLASLt may split sums (cublaslt.h). */
 enum { LANE_WORKSPACE = 32 << 20, LANE_COLUMNS_EACH = 64 /* rows of a bias's gradient that are one share */ };
 
-/* lane_memory.c: sizes, of layout and sequences; every place, from `base` on; base 0 only counts. */
+/* lane_memory.c: sizes, of layout and sequences; every place, from `base` on, for all sequences; base 0 only
+ * counts. */
 void lane_measure(struct cuda_lane *l);
 void lane_place(struct cuda_lane *l, CUdeviceptr base);
 size_t lane_host_bytes(const struct cuda_lane *l);
@@ -123,6 +128,7 @@ void lane_place_host(struct cuda_lane *l, void *base);
 
 /* lane_products.c */
 int lane_open_products(struct cuda_lane *l, struct error *err);
+/* product: of the way forward by its name, whoever is under way. */
 int lane_multiply(struct cuda_lane *l, int product, CUdeviceptr a, CUdeviceptr b, CUdeviceptr d,
                   CUdeviceptr bias, struct error *err);
 

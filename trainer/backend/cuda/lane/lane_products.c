@@ -25,10 +25,11 @@ static int size_of(const struct cuda_lane *l, enum size size)
 
 static struct cuda_product_shape shape_of(const struct cuda_lane *l, int product)
 {
-    const int i = product % LANE_FORWARD, rows = (int)l->rows;
+    const int i = product % LANE_FORWARD;
+    const int rows = product < LANE_ALONE ? (int)l->rows : l->layout->shape.context;
     const int in = size_of(l, forward[i].in), out = size_of(l, forward[i].out);
     struct cuda_product_shape s = {.half = true, .workspace = LANE_WORKSPACE};
-    if (product < LANE_TO_INPUT) { /* rows (rows, in) * weight (in, out) */
+    if (product < LANE_TO_INPUT || product >= LANE_ALONE) { /* rows (rows, in) * weight (in, out) */
         s.m = rows, s.n = out, s.k = in;
         s.b_turned = forward[i].turned;
         s.d_half = true;
@@ -58,5 +59,6 @@ int lane_multiply(struct cuda_lane *l, int product, CUdeviceptr a, CUdeviceptr b
                   CUdeviceptr bias, struct error *err)
 {
     const struct cuda_product_operands at = {a, b, d, bias, 0, l->at.workspace};
-    return cuda_product_run(&l->product[product], &l->stream, &at, err);
+    const bool alone = product < LANE_FORWARD && l->under_way < l->sequences;
+    return cuda_product_run(&l->product[product + (alone ? LANE_ALONE : 0)], &l->stream, &at, err);
 }

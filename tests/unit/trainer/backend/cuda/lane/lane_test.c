@@ -274,6 +274,32 @@ Test(lane, a_graph_that_could_not_be_noted_leaves_nothing_behind)
     world_close(&w);
 }
 
+/* ---- forward only ---- */
+
+/* The rows of a lane behind the sequence hold what was computed before: that must have no say. */
+Test(lane, the_loss_of_a_sequence_by_itself_is_the_cpus_and_depends_on_no_other)
+{
+    struct world w = weights_of(&small);
+    struct rig r;
+    const int length = small.context + 1;
+    float wanted[SEQUENCES];
+    double alone[SEQUENCES], again;
+    rig_open(&r, &w, "seed=3");
+    cr_assert_eq(gpt_losses(w.g, w.params, w.tokens, SEQUENCES, wanted, NULL, NULL), 0);
+    for (int i = 0; i < SEQUENCES; i++) {
+        GPU_OK(cuda_lane_loss(r.lane, w.tokens + i * length, &alone[i], &gpu_err));
+        cr_assert_float_eq(alone[i], (double)wanted[i], 0.01 * (double)wanted[i], "%g, not %g", alone[i],
+                           (double)wanted[i]);
+    }
+    const double lane = run(&r, 1, true, true);
+    cr_assert_float_eq(lane, (alone[0] + alone[1]) / 2, 1e-6, "a lane is all of its sequences");
+    GPU_OK(cuda_lane_loss(r.lane, w.tokens, &again, &gpu_err));
+    cr_assert_eq(again, alone[0], "%a, not %a", again, alone[0]);
+    cr_assert_eq(run(&r, 1, true, true), lane, "and a lane after it is the one before");
+    rig_close(&r);
+    world_close(&w);
+}
+
 /* ---- the choice of algorithms ---- */
 
 static void choice_of(const struct world *w, const char *script, uint8_t out[RM_HASH_BYTES])
