@@ -430,10 +430,15 @@ void state_set_proven(struct state *s)
 
 uint64_t state_sum(const struct state *s)
 {
+    return state_sum_of(s, s->proof);
+}
+
+uint64_t state_sum_of(const struct state *s, const uint64_t *proof)
+{
     uint64_t sum = s->resting * PROOF_FACTOR;
     const struct state_point *now = state_current(s);
     for (int i = 0; i < s->pieces; i++)
-        sum += s->proof[i];
+        sum += proof[i];
     for (int t = 0; now && t < s->shape.layout->tensors; t++)
         sum += (uint64_t)PROOF_FACTOR * proof_word((uint64_t)t, (uint32_t)now->k[t]);
     return sum;
