@@ -1,5 +1,6 @@
 # cmake -DROOT=... -DOUT=... -DCOMPILER=... -DSOURCES=a.c,b.h -P numerics_id.cmake: writes OUT, a C file that
-# defines what numerics_id.h declares. It is written anew only where its text changes.
+# defines what numerics_id.h declares. It is written anew only where its text changes. -DNAME=x -DHEADER=x.h: another's,
+# as x_id and x_sources_id.
 #
 # Only what may decide a bit is hashed: no comment, no white space, no name of a file, no #include, no assertion. So a
 # sentence more, a file that moves and a check that is added leave the id, and with it every checkpoint, as it was.
@@ -27,8 +28,12 @@ string(SHA256 of_sources "${hashes}")
 string(SHA256 id "${COMPILER}\n${of_sources}")
 string(SUBSTRING ${of_sources} 0 16 of_sources)
 string(SUBSTRING ${id} 0 16 id)
-string(CONCAT text "#include \"trainer/backend/cpu/model/numerics_id.h\"\n\n"
-  "const char numerics_id[] = \"${id}\";\n" "const char numerics_sources_id[] = \"${of_sources}\";\n")
+if(NOT DEFINED NAME)
+  set(NAME numerics)
+  set(HEADER trainer/backend/cpu/model/numerics_id.h)
+endif()
+string(CONCAT text "#include \"${HEADER}\"\n\n"
+  "const char ${NAME}_id[] = \"${id}\";\n" "const char ${NAME}_sources_id[] = \"${of_sources}\";\n")
 set(old "")
 if(EXISTS ${OUT})
   file(READ ${OUT} old)

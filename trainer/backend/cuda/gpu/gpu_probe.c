@@ -1,0 +1,82 @@
+/* What a GPU computes of a small model, always the same: the CPU's probe (probe_cpu.h) on a lane of its own.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/os/crypto.h"
+#include "trainer/backend/cpu/model/gpt.h"
+#include "trainer/backend/cuda/gpu/gpu_parts.h"
+
+enum { CONTEXT = 32, VOCABULARY = 256, SEED = 20480 };
+
+static const struct model_shape shape = {
+    .layers = 2, .heads = 2, .width = 128, .context = CONTEXT, .vocabulary = VOCABULARY};
+
+struct probe {
+    struct model_layout layout;
+    struct cuda_lane *lane;
+    struct cuda_memory memory; /* weights, gradient, what the lane says */
+    float *numbers;            // (parameters) weights, then the gradient
+};
+
+static void fill_tokens(int32_t tokens[CONTEXT + 1])
+{
+    for (int i = 0; i <= CONTEXT; i++)
+        tokens[i] = (i * 89 + i * i * 7) % VOCABULARY;
+}
+
+static int open_lane(struct backend_gpu *g, struct probe *p, struct error *err)
+{
+    const struct cuda_lane_options options = {
+        .layout = &p->layout, .sequences = 1, .exact = &g->exact, .model = &g->model};
+    const size_t bytes = 2 * (size_t)p->layout.parameters * sizeof(float) + sizeof(struct gpu_said);
+    p->numbers = malloc((size_t)p->layout.parameters * sizeof *p->numbers);
+    if (!p->numbers)
+        return err_set(err, ERR_MACHINE, "no memory for the probe");
+    if (cuda_memory_open(&p->memory, g->device, bytes, "the probe", err) < 0)
+        return -1;
+    return cuda_lane_open(&p->lane, g->blas, &options, err);
+}
+
+static int run(struct backend_gpu *g, struct probe *p, double *loss, struct error *err)
+{
+    const size_t bytes = (size_t)p->layout.parameters * sizeof(float);
+    const CUdeviceptr params = p->memory.at, words = params + bytes, said = words + bytes;
+    float scale[RM_TENSORS_MAX];
+    int32_t tokens[CONTEXT + 1];
+    for (int t = 0; t < p->layout.tensors; t++)
+        scale[t] = 1;
+    const struct cuda_lane_sums sums = {words, said + offsetof(struct gpu_said, max), said, scale, true,
+                                        true};
+    fill_tokens(tokens);
+    gpt_init_weights(&p->layout, SEED, p->numbers);
+    if (memory_write(&g->far.base, (struct far){params}, p->numbers, bytes, err) < 0 ||
+        memory_zero(&g->far.base, (struct far){said}, sizeof(struct gpu_said), err) < 0 ||
+        cuda_lane_weights(p->lane, params, err) < 0 || cuda_lane_run(p->lane, tokens, &sums, loss, err) < 0)
+        return -1;
+    return memory_read(&g->far.base, p->numbers, (struct far){words}, bytes, err);
+}
+
+int gpu_probe(struct backend *b, uint8_t *out, struct error *err)
+{
+    struct backend_gpu *g = gpu_of(b);
+    struct probe *p = calloc(1, sizeof *p);
+    double loss = 0;
+    if (!p)
+        return err_set(err, ERR_MACHINE, "no memory for the probe");
+    model_layout_init(&p->layout, &shape);
+    int result = cuda_device_use(g->device, err);
+    if (result == 0 && (open_lane(g, p, err) < 0 || run(g, p, &loss, err) < 0))
+        result = -1;
+    if (result == 0) {
+        struct sha256 *h = sha256_open();
+        sha256_add(h, &loss, sizeof loss);
+        sha256_add(h, p->numbers, (size_t)p->layout.parameters * sizeof *p->numbers);
+        sha256_finish(h, out);
+    }
+    cuda_lane_free(p->lane);
+    cuda_memory_clear(&p->memory);
+    free(p->numbers);
+    free(p);
+    return result;
+}
