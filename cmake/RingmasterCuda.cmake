@@ -2,6 +2,8 @@
 set(RM_CUDA AUTO CACHE STRING "build the GPU's kernels: AUTO (where a compiler is found), ON (without one that is an error), OFF")
 set_property(CACHE RM_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(RM_CUDA_LEAST 13.0)
+# One IEEE operation each, with its own rounding; denormals are zero, as on the CPU (kernels.h of its sums).
+set(RM_CUDA_EXACT -fmad=false -prec-div=true -prec-sqrt=true -ftz=true)
 
 # The first nvcc that is new enough: RM_NVCC, an installed toolkit, what tools/install-nvcc left in the cache.
 function(rm_find_nvcc result_path result_why)

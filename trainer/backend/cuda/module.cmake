@@ -3,8 +3,6 @@
 set(cuda_folder ${CMAKE_BINARY_DIR}/cuda)
 file(MAKE_DIRECTORY ${cuda_folder})
 set(cuda_kinds -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90a,code=sm_90a -gencode arch=compute_100,code=sm_100)
-# One IEEE operation each, with its own rounding; denormals are zero, as on the CPU (kernels.h of its sums).
-set(cuda_exact_flags -fmad=false -prec-div=true -prec-sqrt=true -ftz=true)
 
 # rm_cuda_image(name flags...): kernels/<name>.cu as cuda/<name>.fatbin, with what ptxas says of it in <name>.log and, for
 # tests that read it, the code before ptxas in <name>.ptx. Not in the order of DEPENDS but by -MD: nvcc knows what it read.
@@ -31,7 +29,7 @@ function(rm_cuda_image name)
 endfunction()
 
 if(RM_NVCC_FOUND)
-  rm_cuda_image(exact ${cuda_exact_flags})
-  rm_cuda_image(model ${cuda_exact_flags})
+  rm_cuda_image(exact ${RM_CUDA_EXACT})
+  rm_cuda_image(model ${RM_CUDA_EXACT})
   set_property(SOURCE ${CMAKE_SOURCE_DIR}/trainer/backend/cuda/images.c APPEND PROPERTY COMPILE_DEFINITIONS "RM_CUDA_IMAGES=\"${cuda_folder}\"")
 endif()

@@ -12,7 +12,7 @@ list(APPEND numerics_gpu
 set(numerics_gpu_files ${numerics_gpu})
 list(TRANSFORM numerics_gpu_files PREPEND ${CMAKE_SOURCE_DIR}/)
 list(JOIN numerics_gpu "," numerics_gpu_list)
-list(JOIN cuda_exact_flags " " numerics_gpu_flags)
+list(JOIN RM_CUDA_EXACT " " numerics_gpu_flags)
 add_custom_command(
   OUTPUT ${numerics_gpu_c}
   COMMAND ${CMAKE_COMMAND} -DROOT=${CMAKE_SOURCE_DIR} -DOUT=${numerics_gpu_c} "-DSOURCES=${numerics_gpu_list}" -DNAME=numerics_gpu
