@@ -26,7 +26,13 @@ static int fill_outlook(const struct prepared *p, struct outlook *o, struct erro
     o->machine_free = (int64_t)pages_available();
     if (job_data_is_remote(&p->spec))
         o->memory_data = FEED_BATCH_BYTES;
-    return p->spec.launched ? 0 : trainer_memory(&p->spec, &o->memory_lane, &o->memory_state, err);
+    struct trainer_needs needs = {0};
+    if (!p->spec.launched && trainer_memory(&p->spec, &needs, err) < 0)
+        return -1;
+    o->memory_lane = needs.lane;
+    o->memory_state = needs.state;
+    o->memory_gpu = needs.gpu;
+    return 0;
 }
 
 static void show(struct console *console, const struct outlook *o)

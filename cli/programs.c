@@ -126,9 +126,9 @@ static int threads_of(const struct job_spec *spec)
     return spec->threads > 0 ? spec->threads : cores_share(spec->workers.target);
 }
 
-int trainer_memory(const struct job_spec *spec, int64_t *ret_lane, int64_t *ret_state, struct error *err)
+int trainer_memory(const struct job_spec *spec, struct trainer_needs *ret, struct error *err)
 {
-    enum { NUMBERS = 9, NUMBER_MAX = 16 };
+    enum { NUMBERS = 10, NUMBER_MAX = 16 };
     const struct model_shape *m = &spec->model.shape;
     const struct {
         const char *name;
@@ -143,11 +143,12 @@ int trainer_memory(const struct job_spec *spec, int64_t *ret_lane, int64_t *ret_
         {"--bf16", spec->precision == JOB_BF16},
         {"--recompute", spec->recompute},
         {"--threads", threads_of(spec)},
+        {"--gpu", spec->device == JOB_DEVICE_GPU},
     };
     char path[RM_URI_MAX], text[NUMBERS][NUMBER_MAX];
     char *args[2 * NUMBERS + 3] = {"ringmaster-trainer", "memory"};
     struct str said = str_init(512);
-    long long lane, state;
+    long long lane, state, gpu = 0;
     int status = 0;
     for (int i = 0; i < NUMBERS; i++) {
         snprintf(text[i], sizeof text[i], "%d", number[i].value);
@@ -158,13 +159,12 @@ int trainer_memory(const struct job_spec *spec, int64_t *ret_lane, int64_t *ret_
         return -1;
     int result = capture(path, args, &said, &status, err);
     if (result == 0 && (!WIFEXITED(status) || WEXITSTATUS(status) ||
-                        sscanf(str_text(&said), "lane %lld state %lld", &lane, &state) != 2))
+                        sscanf(str_text(&said), "lane %lld state %lld gpu %lld", &lane, &state, &gpu) != 3))
         result = err_set(err, ERR_MACHINE, "%s memory failed; its own words are above", path);
     str_clear(&said);
     if (result < 0)
         return -1;
-    *ret_lane = lane;
-    *ret_state = state;
+    *ret = (struct trainer_needs){lane, state, gpu};
     return 0;
 }
 

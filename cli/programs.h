@@ -21,9 +21,15 @@ int program_agent(char *out, size_t size, struct error *err); /* beside the runn
 /* The fingerprint line that the trainer of this job has, without its newline. Blocks. */
 int trainer_fingerprint(const struct job_spec *spec, char *out, size_t size, struct error *err);
 
-/* Memory of one worker of this job on this machine, in bytes: what comes and goes with its trainer, and its
- * training state. Blocks. */
-int trainer_memory(const struct job_spec *spec, int64_t *ret_lane, int64_t *ret_state, struct error *err);
+/* Memory of one worker of this job, in bytes. */
+struct trainer_needs {
+    int64_t lane;  /* on this machine: what comes and goes with its trainer */
+    int64_t state; /* and its training state */
+    int64_t gpu;   /* of a GPU; 0: it computes on CPUs */
+};
+
+/* Blocks. */
+int trainer_memory(const struct job_spec *spec, struct trainer_needs *ret, struct error *err);
 
 /* Becomes `ringmaster-trainer generate arguments...`; returns only on failure. arguments: NULL-terminated,
  * arguments[0] is "generate". */

@@ -26,7 +26,7 @@ static const char usage[] =
     "       ringmaster-trainer fingerprint [--isa NAME] [--precision fp32|bf16] [--probe]\n"
     "       ringmaster-trainer memory --layers N --heads N --width N --context N --vocabulary N --sequences "
     "N\n"
-    "           [--threads N] [--bf16 0|1] [--recompute 0|1]\n"
+    "           [--threads N] [--bf16 0|1] [--recompute 0|1] [--gpu 0|1]\n"
     "       ringmaster-trainer bench-step ...\n"
     "       ringmaster-trainer --version\n"
     "`work` is started by ringmaster-agent; people use `ringmaster`.\n"

@@ -6,11 +6,12 @@
 
 #include "common/os/config.h"
 #include "trainer/backend/cpu/backend_cpu.h"
+#include "trainer/backend/cuda/gpu/backend_gpu.h"
 
 struct wanted {
     struct model_shape shape;
     int sequences, threads;
-    int bf16, recompute; /* 0 or 1 */
+    int bf16, recompute, gpu; /* 0 or 1 */
 };
 
 static int *number_of(struct wanted *w, const char *name)
@@ -26,7 +27,8 @@ static int *number_of(struct wanted *w, const char *name)
                    {"--sequences", &w->sequences},
                    {"--threads", &w->threads},
                    {"--bf16", &w->bf16},
-                   {"--recompute", &w->recompute}};
+                   {"--recompute", &w->recompute},
+                   {"--gpu", &w->gpu}};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (!strcmp(options[i].name, name))
             return options[i].value;
@@ -59,6 +61,11 @@ static int say_error(const struct error *err)
     return error_exit_code(err->code);
 }
 
+static void say_needs(struct backend_needs needs, int64_t gpu)
+{
+    printf("lane %zu\nstate %zu\ngpu %lld\n", needs.lane, needs.state, (long long)gpu);
+}
+
 int memory_main(int argc, char **argv)
 {
     struct wanted w = {.threads = 1};
@@ -75,10 +82,13 @@ int memory_main(int argc, char **argv)
                                             .isa = isa ? isa : "Auto",
                                             .bf16 = w.bf16,
                                             .recompute = w.recompute};
+    if (w.gpu) {
+        say_needs(backend_gpu_needs(&options), backend_gpu_bytes(&options));
+        return 0;
+    }
     if (backend_cpu_open(&backend, &options, &err) < 0)
         return say_error(&err);
-    struct backend_needs needs = backend->ops->needs(backend);
-    printf("lane %zu\nstate %zu\n", needs.lane, needs.state);
+    say_needs(backend->ops->needs(backend), 0);
     backend->ops->free(backend);
     return 0;
 }

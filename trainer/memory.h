@@ -2,7 +2,8 @@
 #ifndef RM_TRAINER_MEMORY_MAIN_H
 #define RM_TRAINER_MEMORY_MAIN_H
 
-/* Prints `lane BYTES` and `state BYTES` (struct backend_needs); the exit code. */
+/* Prints `lane BYTES` and `state BYTES` (struct backend_needs), and `gpu BYTES` of a GPU's memory; the exit
+ * code. */
 int memory_main(int argc, char **argv);
 
 #endif

@@ -59,6 +59,11 @@ static void memory(const struct outlook *o, struct screen_style style, struct st
     str_adds(out, " for a moment, while a checkpoint is read or verified; ");
     show_bytes(target * outlook_memory_most(o), out);
     str_addf(out, " with %d\n", target);
+    if (o->memory_gpu) {
+        label("", style, out);
+        show_bytes(o->memory_gpu, out);
+        str_adds(out, " of a GPU each\n");
+    }
     if (!o->machine_free || target * outlook_memory_most(o) <= o->machine_free)
         return;
     label("", style, out);
@@ -141,6 +146,8 @@ static void numbers_json(const struct outlook *o, struct js *all)
     js_set_real(all, "passes", outlook_passes(o));
     js_set_int(all, "workerBytes", outlook_memory(o));
     js_set_int(all, "workerBytesMost", outlook_memory_most(o));
+    if (o->memory_gpu)
+        js_set_int(all, "gpuBytes", o->memory_gpu);
     js_set_int(all, "checkpointBytes", outlook_checkpoint_bytes(o));
 }
 

@@ -12,6 +12,7 @@ struct outlook {
     int64_t data_samples;   /* of context tokens each, that are trained on */
     int64_t memory_lane;    /* bytes of a worker that come and go with its trainer */
     int64_t memory_state;   /* and of its training state */
+    int64_t memory_gpu;     /* bytes of its GPU's; 0: it computes on CPUs */
     int64_t memory_data;    /* and of data on its way from a store */
     int64_t machine_free;   /* bytes that this machine has left; 0: not known */
     const char *checkpoint; /* that a run would go on from; NULL: it would begin at step 0 */

@@ -92,6 +92,8 @@ const struct job_field job_fields[] = {
      .compared = true, .help = "exact: the same bits whatever the workers did. fast: plain fp32 sums"},
     {"trainer.allowMixedHardware", JOB_FIELD_BOOL, AT(allow_mixed_hardware), .fallback = "false",
      .help = "train on with workers whose arithmetic differs; the result is then not exact"},
+    {"trainer.device", JOB_FIELD_CHOICE, AT(device), .fallback = "auto", .words = {"auto", "cpu", "gpu"},
+     .help = "what trainers compute on; auto: CPUs so far. gpu: an NVIDIA GPU each, which must be there"},
     {"trainer.isa", JOB_FIELD_TEXT, AT(isa), .fallback = "Auto",
      .help = "a lower instruction set by force (AVX2, AVX512_CORE, AVX512_CORE_BF16, ...)"},
     {"trainer.threads", JOB_FIELD_INT, AT(threads), 1, 1024, "Auto", "Auto",

@@ -19,6 +19,8 @@
 /* `run` puts in what Auto means before it hands the spec on. */
 enum job_data_format { JOB_DATA_TEXT, JOB_DATA_TOKENS16, JOB_DATA_TOKENS32, JOB_DATA_AUTO };
 enum job_precision { JOB_FP32, JOB_BF16 };
+/* Auto is the CPU so far: no GPU has shown yet that it computes as it should (docs/gpu.md). */
+enum job_device { JOB_DEVICE_AUTO, JOB_DEVICE_CPU, JOB_DEVICE_GPU };
 enum job_reduction { JOB_EXACT, JOB_FAST };
 enum job_schedule { JOB_COSINE, JOB_CONSTANT };
 
@@ -109,6 +111,7 @@ struct job_spec {
     enum job_precision precision;
     bool recompute; /* activations, on the way back: same bits, less memory, more time */
     enum job_reduction reduction;
+    enum job_device device; /* that each trainer computes on */
     bool allow_mixed_hardware;
     char isa[24]; /* one of JOB_ISA_WORDS: "Auto", or an instruction set by force */
     int threads;  /* of each trainer; 0 = Auto: what it may use of the CPUs (trainer/engine/engine.c) */

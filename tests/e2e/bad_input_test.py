@@ -65,6 +65,8 @@ WRONG_FIELDS = {
     "object store for the cache": ("uri: data", "uri: data\n      cache: s3://bucket/x", None, "spec.trainer.data.cache", "folder"),
     "precision": ("threads: 1", "precision: fp16", "spec.trainer.precision", "bf16"),
     "instruction set": ("threads: 1", "isa: AVX1024", "spec.trainer.isa", "AVX1024", "AVX512_CORE"),
+    "device": ("threads: 1", "device: cuda", "spec.trainer.device", "cpu or gpu"),
+    "a GPU and fp32": ("threads: 1", "device: gpu", "spec.trainer.device", "trainer.precision to bf16"),
     "launch": ("threads: 1", "threads: 1\n  launch: {mode: Command}", None),
     "duplicate": ("threads: 1", "threads: 1\n    threads: 2", None),
     "anchor": ("threads: 1", "threads: &t 1", None),

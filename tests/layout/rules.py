@@ -28,7 +28,7 @@ ASSERTING_SLACK = 5  # percent above the noted share from which on more is to be
 WORDS = {
     "crew": "trainer/backend/cpu/model/", "desk": "tests/", "memo": "operator/", "misfit": "operator/|coordinator/core/rdzv_fault.c|"
     "coordinator/core/rdzv_fit.c", "plan": "operator/|trainer/backend/cpu/model/matmul.c", "snapshot": "agent/|trainer/|common/(model|wire)/",
-    "spare": "trainer/(state|engine|backend/cpu/sums)/", "verdict": "trainer/",
+    "spare": "trainer/(state|engine|backend/(cpu/sums|cuda/gpu))/", "verdict": "trainer/",
     **dict.fromkeys(("chronicle", "fleet", "heritage", "portrait", "unattended"), "nowhere/"),
 }
 BARE_VERBS = {"act", "arm", "begin", "end", "look", "refuse", "tell"}

@@ -6,7 +6,7 @@
  * It is drawn so that three fit:
  *
  *     the C model on a CPU   cpu/backend_cpu.h. The state lies in the memfd.
- *     the C model on a GPU   the arrays lie far away (`memory`); lanes may be queued (`lane`, `end`).
+ *     the C model on a GPU   cuda/gpu/backend_gpu.h. The arrays lie far away (`memory`).
  *     a user's program       program/backend_program.h: it computes lanes and applies updates itself. The
  *                            state is the image that it makes of it: `first` asks for the one that it begins
  *                            with, and `commit` hands it the sum; it has neither `losses` nor `logits`.
@@ -120,8 +120,8 @@ struct backend_ops {
     /* Far memory for the state's arrays and words: what was in it is lost. NULL: they lie in the memfd. */
     int (*memory)(struct backend *b, size_t bytes, struct memory **ret, struct far *ret_base,
                   struct error *err);
-    /* From here on this is the state, until free; it outlives the backend. Losses, logits, init and copies
-     * need none. */
+    /* From here on this is the state, until free; it outlives the backend. Init and copies need none, nor do
+     * losses and logits where weights may lie in this process's memory. */
     int (*attach)(struct backend *b, struct state *state, struct error *err);
 
     /* The first weights (parameters), here, of a seed. NULL: see first. */

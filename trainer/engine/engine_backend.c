@@ -1,7 +1,12 @@
 /* Which backend computes for a job, and what it is told of it. */
+#include <string.h>
+
+#include "common/base/str.h"
 #include "common/os/config.h"
 #include "common/os/cores.h"
+#include "common/os/log.h"
 #include "trainer/backend/cpu/backend_cpu.h"
+#include "trainer/backend/cuda/gpu/backend_gpu.h"
 #include "trainer/backend/program/backend_program.h"
 #include "trainer/engine/engine_parts.h"
 
@@ -56,6 +61,27 @@ static int open_program(struct engine *e, int fd, struct error *err)
     return 0;
 }
 
+enum { REPORT_MAX = 2048 };
+
+/* What it has taken stands in the log, a line a purpose. */
+static int open_gpu(struct backend **ret, const struct backend_options *options, struct error *err)
+{
+    if (backend_gpu_open(ret, options, err) < 0)
+        return -1;
+    struct str report = str_init(REPORT_MAX);
+    backend_gpu_report(*ret, &report);
+    log_info("computes on a GPU", "device=\"%s\"", backend_gpu_name(*ret));
+    for (const char *line = str_text(&report); *line; line += strcspn(line, "\n") + 1)
+        log_info("of its memory", "purpose=\"%.*s\"", (int)strcspn(line, "\n"), line);
+    str_clear(&report);
+    return 0;
+}
+
+static engine_open_backend *opener_of(const struct job_spec *spec)
+{
+    return spec->device == JOB_DEVICE_GPU ? open_gpu : backend_cpu_open;
+}
+
 int engine_backend_open(struct engine *e, const struct engine_options *given, struct error *err)
 {
     engine_open_backend *open = given->backend;
@@ -73,5 +99,5 @@ int engine_backend_open(struct engine *e, const struct engine_options *given, st
                                             .recompute = spec->recompute,
                                             .rule = rule_of(spec),
                                             .pulse = &e->counter};
-    return (open ? open : backend_cpu_open)(&e->backend, &options, err);
+    return (open ? open : opener_of(spec))(&e->backend, &options, err);
 }

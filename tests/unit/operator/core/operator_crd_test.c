@@ -296,9 +296,15 @@ static const char *rule_that_says(const char *message)
 
 Test(operator_crd, what_of_the_trainer_can_change_while_suspended_is_what_no_checkpoint_was_made_with)
 {
-    static const char *const changeable[] = {
-        "trainer.threads",     "trainer.isa",        "trainer.allowMixedHardware", "trainer.data.endpoint",
-        "trainer.data.region", "trainer.data.cache", "trainer.data.cacheBytes",    "trainer.data.tokenizer"};
+    static const char *const changeable[] = {"trainer.threads",
+                                             "trainer.isa",
+                                             "trainer.allowMixedHardware",
+                                             "trainer.device",
+                                             "trainer.data.endpoint",
+                                             "trainer.data.region",
+                                             "trainer.data.cache",
+                                             "trainer.data.cacheBytes",
+                                             "trainer.data.tokenizer"};
     const char *never = rule_that_says("spec.trainer can't change");
     cr_assert(strstr(rule_that_says("of spec.trainer only threads"), "oldSelf.suspend ||"));
     for (int i = 0; i < job_fields_count; i++) {

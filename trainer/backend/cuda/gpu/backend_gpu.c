@@ -38,11 +38,35 @@ static void gpu_free(struct backend *b)
 }
 
 /* Of this process's memory there are windows and tables alone; the state is the GPU's. */
+static struct backend_needs needs_here(const struct model_layout *layout)
+{
+    const size_t pieces = (size_t)layout->parameters / STATE_PIECE + RM_TENSORS_MAX;
+    const size_t each = sizeof(struct sums_of_piece) + sizeof(uint64_t);
+    return (struct backend_needs){.lane = GPU_WINDOW + pieces * each};
+}
+
 static struct backend_needs gpu_needs(const struct backend *b)
 {
-    const struct backend_gpu *g = gpu_seen(b);
-    const size_t pieces = (size_t)g->layout->parameters / STATE_PIECE + RM_TENSORS_MAX;
-    return (struct backend_needs){.lane = GPU_WINDOW + pieces * (sizeof(struct sums_of_piece) + 8)};
+    return needs_here(gpu_seen(b)->layout);
+}
+
+struct backend_needs backend_gpu_needs(const struct backend_options *options)
+{
+    return needs_here(options->layout);
+}
+
+static struct cuda_needs_shape needs_shape(const struct model_layout *layout, int sequences)
+{
+    return (struct cuda_needs_shape){
+        .layout = layout, .lane_sequences = sequences, .slots = STATE_THREADS_MAX, .keeps_all = true};
+}
+
+int64_t backend_gpu_bytes(const struct backend_options *options)
+{
+    const struct cuda_needs_shape shape = needs_shape(options->layout, options->sequences);
+    struct cuda_needs needs;
+    cuda_needs_make(&needs, &shape);
+    return needs.total;
 }
 
 static void gpu_fingerprint(const struct backend *b, char *out)
@@ -161,8 +185,7 @@ static int open_device(struct backend_gpu *g, struct error *err)
 /* Before any of it is taken. */
 static int check_room(struct backend_gpu *g, struct error *err)
 {
-    const struct cuda_needs_shape shape = {
-        .layout = g->layout, .lane_sequences = g->sequences, .slots = STATE_THREADS_MAX, .keeps_all = true};
+    const struct cuda_needs_shape shape = needs_shape(g->layout, g->sequences);
     struct cuda_room room = {.device = g->device->label, .total = (int64_t)g->device->bytes};
     size_t free_bytes;
     if (cuda_device_free_bytes(g->device, &free_bytes, err) < 0)

@@ -16,6 +16,10 @@ struct str;
  * memory. */
 int backend_gpu_open(struct backend **ret, const struct backend_options *options, struct error *err);
 
+/* What it will take, whether there is a GPU here or not: of this machine's memory, and of the GPU's. */
+struct backend_needs backend_gpu_needs(const struct backend_options *options);
+int64_t backend_gpu_bytes(const struct backend_options *options);
+
 /* What it computes on, for the log: "NVIDIA H200 GPU-8f2c..., cuBLASLt 13.0.2". */
 const char *backend_gpu_name(const struct backend *b);
 /* What it has taken of the GPU's memory, a line a purpose (needs.h). */
