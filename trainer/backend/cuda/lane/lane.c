@@ -154,9 +154,9 @@ int cuda_lane_run(struct cuda_lane *l, const int32_t *tokens, const struct cuda_
 
 static int forward_once(struct cuda_lane *l, const int32_t *tokens, struct error *err)
 {
-    const size_t bytes = (size_t)(4 * l->rows + 2) * sizeof(int32_t);
+    const size_t bytes = lane_rows_bytes(l->rows);
     read_tokens(l, tokens);
-    if (cuda_copy_in(&l->stream, l->at.tokens, l->host.tokens, bytes, err) < 0 || lane_forward(l, err) < 0 ||
+    if (cuda_copy_in(&l->stream, l->at.rows, l->host.tokens, bytes, err) < 0 || lane_forward(l, err) < 0 ||
         cuda_copy_out(&l->stream, l->losses, l->at.losses, (size_t)l->rows * sizeof(float), err) < 0)
         return -1;
     return cuda_stream_wait(&l->stream, err);

@@ -146,11 +146,11 @@ static int attend(struct cuda_lane *l, int layer, struct error *err)
 static int embeddings(struct cuda_lane *l, struct error *err)
 {
     const int32_t context = l->layout->shape.context;
-    const int32_t *tokens = lane_at(l->at.tokens);
-    const struct embed_tokens_args words = {.tokens = tokens,
-                                            .order = tokens + 2 * l->rows,
-                                            .first = tokens + 3 * l->rows,
-                                            .groups = tokens + 4 * l->rows + 1,
+    const struct lane_rows rows = lane_rows_at(l->rows, lane_at(l->at.rows));
+    const struct embed_tokens_args words = {.tokens = rows.tokens,
+                                            .order = rows.order,
+                                            .first = rows.first,
+                                            .groups = rows.groups,
                                             .dx = lane_at(l->at.dstream),
                                             .dwte = lane_at(l->at.dwte),
                                             .width = l->width};

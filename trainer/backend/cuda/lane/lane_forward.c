@@ -11,7 +11,7 @@ static const float epsilon = 1e-5f;
 
 static int embed_rows(struct cuda_lane *l, struct error *err)
 {
-    const struct embed_args args = {.tokens = lane_at(l->at.tokens),
+    const struct embed_args args = {.tokens = lane_at(l->at.rows),
                                     .wte = lane_param(l, l->index.wte),
                                     .wpe = lane_param(l, l->index.wpe),
                                     .x = lane_at(l->at.block[0].stream),
@@ -124,8 +124,7 @@ static int block(struct cuda_lane *l, int layer, struct error *err)
 static int classify(struct cuda_lane *l, struct error *err)
 {
     const struct classify_args args = {.logits = lane_at(l->at.logits),
-                                       .targets =
-                                           lane_at(l->at.tokens + (CUdeviceptr)l->rows * sizeof(int32_t)),
+                                       .targets = lane_rows_at(l->rows, lane_at(l->at.rows)).targets,
                                        .losses = lane_at(l->at.losses),
                                        .vocabulary = l->layout->shape.vocabulary,
                                        .stride = l->vocabulary,

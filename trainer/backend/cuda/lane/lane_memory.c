@@ -93,23 +93,33 @@ void lane_place(struct cuda_lane *l, CUdeviceptr base)
     at->logits = take(&r, n * l->vocabulary, HALVES);
     at->losses = take(&r, n, FLOATS);
     place_way_back(l, &r);
-    at->tokens = take(&r, 4 * n + 2, sizeof(int32_t));
+    at->rows = take(&r, 1, lane_rows_bytes(n));
     at->workspace = take(&r, LANE_WORKSPACE, 1);
     at->bytes = r.used;
 }
 
+size_t lane_rows_bytes(int64_t rows)
+{
+    return (size_t)(4 * rows + 2) * sizeof(int32_t);
+}
+
+struct lane_rows lane_rows_at(int64_t rows, void *base)
+{
+    int32_t *at = base;
+    return (struct lane_rows){.tokens = at,
+                              .targets = at + rows,
+                              .order = at + 2 * rows,
+                              .first = at + 3 * rows,
+                              .groups = at + 4 * rows + 1};
+}
+
 size_t lane_host_bytes(const struct cuda_lane *l)
 {
-    return (size_t)(4 * l->rows + 2) * sizeof(int32_t) + (size_t)l->rows * sizeof(float);
+    return lane_rows_bytes(l->rows) + (size_t)l->rows * sizeof(float);
 }
 
 void lane_place_host(struct cuda_lane *l, void *base)
 {
-    int32_t *at = base;
-    l->host = (struct lane_rows){.tokens = at,
-                                 .targets = at + l->rows,
-                                 .order = at + 2 * l->rows,
-                                 .first = at + 3 * l->rows,
-                                 .groups = at + 4 * l->rows + 1};
-    l->losses = (float *)(void *)(at + 4 * l->rows + 2);
+    l->host = lane_rows_at(l->rows, base);
+    l->losses = (float *)(void *)((char *)base + lane_rows_bytes(l->rows));
 }

@@ -67,7 +67,7 @@ struct lane_places {
     CUdeviceptr dwide;                 // (N, 4C) bf16
     CUdeviceptr shares, sums;          /* fp32: of norms' and biases' gradients, and these themselves */
     CUdeviceptr gradient, dwte;        /* fp32: of one weight at a time, (V, C) of the first one */
-    CUdeviceptr tokens;                /* struct lane_rows's memory */
+    CUdeviceptr rows;                  /* struct lane_rows's memory */
     CUdeviceptr workspace;
     size_t bytes;
 };
@@ -123,6 +123,9 @@ enum { LANE_WORKSPACE = 32 << 20, LANE_COLUMNS_EACH = 64 /* rows of a bias's gra
  * counts. */
 void lane_measure(struct cuda_lane *l);
 void lane_place(struct cuda_lane *l, CUdeviceptr base);
+/* What so many rows' parts lie in, one behind the other; and where each lies, here or on the GPU. */
+size_t lane_rows_bytes(int64_t rows);
+struct lane_rows lane_rows_at(int64_t rows, void *base);
 size_t lane_host_bytes(const struct cuda_lane *l);
 void lane_place_host(struct cuda_lane *l, void *base);
 
