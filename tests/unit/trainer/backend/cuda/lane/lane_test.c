@@ -236,6 +236,42 @@ Test(lane, as_a_graph_it_has_the_same_bits_and_is_noted_once_for_each_scale_and_
     world_close(&w);
 }
 
+/* One thing at a time is another than where the first graph was noted. */
+Test(lane, a_graph_is_for_the_places_and_the_kind_of_words_that_it_was_noted_with)
+{
+    enum { CHANGES = 5 };
+    struct world w = weights_of(&tiny);
+    struct rig r;
+    float scales[RM_TENSORS_MAX];
+    double loss;
+    rig_open_with(&r, &w, "seed=4", true);
+    struct cuda_memory other = gpu_memory(&r.g, r.bytes);
+    for (int t = 0; t < w.layout.tensors; t++)
+        scales[t] = 0x1p18f;
+    const struct cuda_lane_sums first = {r.m.at + r.words, r.m.at + r.max, r.m.at + r.proof,
+                                         scales,           true,           false};
+    struct cuda_lane_sums changed[CHANGES] = {first, first, first, first, first};
+    changed[0].words = other.at + r.words;
+    changed[1].max = other.at + r.max;
+    changed[2].proof = other.at + r.proof;
+    changed[3].store = false;
+    changed[4].floats = true;
+    for (int turn = 0; turn < 2; turn++) {
+        GPU_OK(cuda_lane_run(r.lane, w.tokens, &first, &loss, &gpu_err));
+        cr_assert_eq(r.lane->noted, 1);
+    }
+    for (int i = 0; i < CHANGES; i++) {
+        GPU_OK(cuda_lane_run(r.lane, w.tokens, &changed[i], &loss, &gpu_err));
+        cr_assert_eq(r.lane->noted, 2 + i, "change %d", i);
+    }
+    GPU_OK(cuda_lane_weights(r.lane, other.at, &gpu_err));
+    GPU_OK(cuda_lane_run(r.lane, w.tokens, &changed[4], &loss, &gpu_err));
+    cr_assert_eq(r.lane->noted, 2 + CHANGES, "weights that lie elsewhere");
+    cuda_memory_clear(&other);
+    rig_close(&r);
+    world_close(&w);
+}
+
 Test(lane, more_graphs_than_have_room_are_noted_again)
 {
     struct world w = weights_of(&tiny);
