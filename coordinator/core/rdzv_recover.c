@@ -115,13 +115,21 @@ static bool is_inside(const struct rdzv *st, const struct rdzv_worker *w)
            generation_compare(w->ring, st->ring) == 0;
 }
 
+/* What was told meanwhile may be of an older ring, too. */
+static bool program_has_failed(const struct rdzv *st)
+{
+    const struct rdzv_program *p = &st->program;
+    return p->failed && generation_compare(st->worker[p->worker].ring, st->ring) == 0;
+}
+
+/* Who told of its program's failure and says hello once more does not know that it was heard. */
 static bool ring_is_whole(const struct rdzv *st)
 {
     for (int r = 0; r < st->world; r++) {
         if (!is_inside(st, &st->worker[st->member[r]]))
             return false;
     }
-    return st->world > 0;
+    return st->world > 0 && !program_has_failed(st);
 }
 
 /* Some of a whole ring wait to be told to go, perhaps, and processes of another generation live. */
@@ -178,7 +186,7 @@ static void adopt(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
     take_ranks(st);
-    st->program.failed = false; /* what was told meanwhile is of an older ring: this one runs */
+    st->program.failed = false; /* of an older ring: this one runs */
     st->found = true;
     st->resume = st->worker[st->member[0]].state;
     rdzv_send(turn, MSG_GO);
@@ -215,9 +223,8 @@ static void form_anew(const struct turn *turn)
     if (had_ring)
         rdzv_recovery_begin(turn, CAUSE_RING_ERROR, NULL);
     tell_recovered(turn);
-    struct rdzv_program *p = &st->program;
-    p->failed = p->failed && generation_compare(st->worker[p->worker].ring, st->ring) == 0;
-    if (st->lost == lost && !p->failed)
+    st->program.failed = program_has_failed(st);
+    if (st->lost == lost && !st->program.failed)
         rdzv_quiesce_on(turn);
     else
         rdzv_quiesce(turn, STOP_NOW);

@@ -510,3 +510,20 @@ Test(program_away, a_failure_of_an_older_ring_ends_no_job_that_a_successor_goes_
     cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
     story_end(&s);
 }
+
+/* Its connection breaks behind that word, its agent says hello of a ring that runs, and the others come. */
+Test(program_away, a_failure_that_a_successor_heard_is_told_once_though_its_worker_comes_back)
+{
+    struct story s;
+    succeed(&s);
+    comes_back(&s, 0, (struct msg_generation){1, 4}, 3);
+    fails_in(&s, 0, 4, 3);
+    comes_back(&s, 0, (struct msg_generation){1, 4}, 3);
+    comes_back(&s, 1, (struct msg_generation){1, 4}, 3);
+    fails_in(&s, 0, 4, 3);
+    lost_after(&s);
+    cr_assert_eq(times_said(&s, "programFailed"), 1, "%s", str_text(&s.log));
+    cr_assert(said(&s, "at=now within=1.0s"), "%s", str_text(&s.log));
+    cr_assert_not(said(&s, " go "), "%s", str_text(&s.log));
+    story_end(&s);
+}
