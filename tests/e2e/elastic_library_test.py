@@ -21,7 +21,7 @@ def the_programs(tmp_path_factory, reference_python):
     built = tmp_path_factory.mktemp("programs") / "elastic"
     subprocess.run(["gcc", "-std=c11", "-O1", "-ffp-contract=off", "-I", rig.ROOT / "trainer/library", PROGRAMS / "elastic.c", "-o", built,
                     BUILD / "lib/libringmaster.so.1", f"-Wl,-rpath,{BUILD / 'lib'}"], check=True)
-    kinds = {"c": [built], "loop": [reference_python, PROGRAMS / "loop_elastic.py"]}
+    kinds = {"c quick": [built], "c slow": [built, 100], "loop": [reference_python, PROGRAMS / "loop_elastic.py"]}
     for pace, pause in (("quick", 0), ("slow", 0.1)):
         kinds[f"numpy {pace}"] = [sys.executable, PROGRAMS / "elastic_numpy.py", pause]
         kinds[f"torch {pace}"] = [reference_python, PROGRAMS / "elastic_odd.py", "sgd", pause]
@@ -58,7 +58,13 @@ def check_ended_with(run, expected):
     assert run.the("complete")["weightsSha256"] == expected and run.the("complete")["exact"], run.tail()
 
 
-@pytest.mark.parametrize("kind, workers", [("c", 3), ("c", 5), ("numpy quick", 2), ("numpy quick", 3), ("loop", 2)])
+COUNTS = [("c quick", 2), ("c quick", 3), ("c quick", 5), ("numpy quick", 2), ("numpy quick", 3), ("numpy quick", 5), ("loop", 2),
+          pytest.param("loop", 3, marks=pytest.mark.turns), pytest.param("loop", 5, marks=pytest.mark.turns)]
+KINDS = ["c slow", "numpy slow", pytest.param("torch slow", marks=pytest.mark.turns)]
+SOON = {"elasticity__joinWindow": "200ms", "elasticity__lostAfter": "2s"}
+
+
+@pytest.mark.parametrize("kind, workers", COUNTS)
 def test_a_loop_ends_with_the_same_weights_for_any_number_of_workers(finish, tmp_path, program, alone, kind, workers):
     run = finish(elastic_job(tmp_path, program(kind), workers=workers), env=ENV)
     check_ended_with(run, alone(kind))
@@ -76,7 +82,7 @@ def check_survivors(run, workers):
         assert f"[{worker}] done {STEPS}\n" in "".join(run._errors), run.tail()
 
 
-@pytest.mark.parametrize("kind", ["numpy slow", "torch slow"])
+@pytest.mark.parametrize("kind", ["c slow", "numpy slow", "torch slow"])
 def test_a_killed_worker_changes_nothing(finish, tmp_path, program, alone, kind):
     run = finish(elastic_job(tmp_path, program(kind), workers=3), "--drill", "kill:2@4", env=ENV)
     check_ended_with(run, alone(kind.replace("slow", "quick")))
@@ -85,12 +91,30 @@ def test_a_killed_worker_changes_nothing(finish, tmp_path, program, alone, kind)
     check_survivors(run, {0, 1})
 
 
-@pytest.mark.parametrize("kind", ["numpy slow", "torch slow"])
+@pytest.mark.parametrize("kind", ["c slow", "numpy slow", "torch slow"])
 def test_a_worker_that_leaves_changes_nothing_and_no_step_is_redone(finish, tmp_path, program, alone, kind):
     run = finish(elastic_job(tmp_path, program(kind), workers=3), "--drill", "term:1@4", env=ENV)
     check_ended_with(run, alone(kind.replace("slow", "quick")))
     assert [event["stepsRedone"] for event in run.of("recovered") if event["cause"] == "WorkerLeft"] == [0], run.of("recovered")
     check_survivors(run, {0, 2})
+
+
+@pytest.mark.parametrize("drill", ["stop:2@4", "coordinator@4"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_else_may_happen_changes_nothing(finish, tmp_path, program, alone, kind, drill):
+    run = finish(elastic_job(tmp_path, program(kind), workers=3, **SOON), "--drill", drill, env=ENV)
+    check_ended_with(run, alone(kind.replace("slow", "quick")))
+    check_survivors(run, {0, 1, 2} if drill.startswith("coordinator") else {0, 1})
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("kind", KINDS)
+def test_random_histories_come_to_the_same_bits(finish, tmp_path, program, alone, kind, seed):
+    """All kinds of drills that a run draws from a seed."""
+    job = elastic_job(tmp_path, program(kind), workers=3, checkpoint__everySteps=3, failurePolicy__maxRestarts=100, **SOON)
+    run = finish(job, "--drill", f"random:{seed}", env=ENV)
+    check_ended_with(run, alone(kind.replace("slow", "quick")))
+    assert run.of("drill"), run.tail()
 
 
 @pytest.mark.parametrize("kind", ["numpy", "torch"])

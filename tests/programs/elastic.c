@@ -1,13 +1,21 @@
 /* A regression by hand, with momentum, that is elastic: a program in C with libringmaster alone.
  *
- *     gcc -std=c11 -I trainer/library tests/programs/elastic.c -L LIB -lringmaster */
+ *     gcc -std=c11 -I trainer/library tests/programs/elastic.c -L LIB -lringmaster
+ *     elastic [MS]
+ *
+ * MS: that a lane takes at least, so that there is something to interrupt. */
+#define _POSIX_C_SOURCE 200809L
 #include "ringmaster.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 enum { SAMPLES = 48, INPUTS = 4 };
 
+static struct timespec pause_of_a_lane;
 static struct {
     float w[INPUTS], momentum[INPUTS];
     int64_t updates;
@@ -91,6 +99,7 @@ static int follow(struct rm_job *job, const struct rm_task *task)
 {
     switch (task->kind) {
     case RM_LANE:
+        nanosleep(&pause_of_a_lane, NULL);
         return rm_add(job, lane(task, rm_gradients(job)));
     case RM_UPDATE:
         update(rm_gradients(job));
@@ -104,8 +113,11 @@ static int follow(struct rm_job *job, const struct rm_task *task)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    long ms = argc > 1 ? strtol(argv[1], NULL, 10) : 0;
+    pause_of_a_lane = (struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    printf("begin %d\n", (int)getpid());
     struct rm_options options = {
         .abi = RM_ABI, .samples = SAMPLES, .deterministic = 1, .arithmetic = "elastic.c 1, " __VERSION__};
     struct rm_job *job = rm_connect(&options);

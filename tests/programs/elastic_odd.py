@@ -1,9 +1,9 @@
 """What a torch program may bring along: zero_grad() within the lanes, parameters in float64 and bfloat16, frozen, shared and unused
 ones, buffers that no state_dict has or that hold infinities, numbers that become other numbers, further state.
 
-    elastic_odd.py OPTIMIZER [SECONDS [FILE]]
+    elastic_odd.py OPTIMIZER [SECONDS [FILE [wait]]]
 
-SECONDS: that a lane takes at least; until there is FILE, which a newcomer makes.
+SECONDS: that a lane takes at least; until there is FILE, which a newcomer makes, but with `wait`.
 """
 
 import os
@@ -76,7 +76,7 @@ for step in job.steps():
         loss = ((model(x) - y) ** 2).mean()
         loss.backward()
         first = first or step.number
-        if until and first > 1:
+        if until and first > 1 and not sys.argv[4:]:
             open(until, "w", encoding="utf-8").close()
         if pause and not os.path.exists(until):
             time.sleep(pause)
