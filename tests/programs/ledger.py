@@ -3,9 +3,9 @@
 Each line of the ledger is one JSON object, appended whole. A rank that starts looks whether any process of an
 older generation still lives on this machine, which must never be.
 
-    ledger.py LEDGER SECONDS [fail RANK CODE [times N]] [stubborn]
+    ledger.py LEDGER SECONDS [fail RANK CODE [times N]] [stubborn] [until FILE]
 
-times: in the first N generations alone.
+times: in the first N generations alone. until: it works on until there is that file.
 """
 
 import json
@@ -71,8 +71,8 @@ def main():
         if rank == RANK and int(os.environ["TORCHELASTIC_RESTART_COUNT"]) < times:
             print("the reason why", file=sys.stderr, flush=True)
             os.kill(os.getpid(), -code) if code < 0 else sys.exit(code)
-    end = time.monotonic() + SECONDS
-    while time.monotonic() < end:
+    file, end = (sys.argv[sys.argv.index("until") + 1] if "until" in sys.argv else "/"), time.monotonic() + SECONDS
+    while time.monotonic() < end or not os.path.exists(file):
         time.sleep(0.02)
     say("end")
 
