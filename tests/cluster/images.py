@@ -30,6 +30,7 @@ WORKER_NEXT = "localhost/ringmaster/worker:next"
 # Images of somebody else's, with a program and nothing of ours.
 STRANGER = "localhost/stranger/python:test"
 STRANGER_MUSL = "localhost/stranger/musl:test"
+STRANGER_TORCH = "localhost/stranger/torch:test"  # too large for every check: on no node until somebody loads torch_archive()
 
 SOURCES = ("CMakeLists.txt", "CMakePresets.json", "cmake", "agent", "cli", "common", "coordinator", "operator", "python", "trainer",
            "deploy/Dockerfile", ".dockerignore", "deploy/examples/text")
@@ -48,16 +49,17 @@ RUN id=$(ringmaster-trainer fingerprint | sed -n 's/^numerics \([0-9a-f]\{16\}\)
 USER 65532:65532
 """
 
-# Debian's Python, and numpy, as root, without certificates, and what leads loaders astray: a library that ends our own programs, and files that are none under the names
+# Debian's Python with a package of its, as root, without certificates, and what leads loaders astray: a library that ends our own programs, and files that are none under the names
 # of those that they need.
 STRANGER_DOCKERFILE = r"""FROM debian:trixie-slim
-RUN apt-get update && apt-get install -y --no-install-recommends python3 python3-numpy \
+RUN apt-get update && apt-get install -y --no-install-recommends python3 {package} \
     && rm -rf /var/lib/apt/lists/* /etc/ssl /etc/ca-certificates* /usr/share/ca-certificates
 COPY trap.so /astray/trap.so
-RUN for name in libuv.so.1 libjansson.so.4 libwebsockets.so.19 libcurl.so.4 libyaml-0.so.2 libwebsockets-evlib_uv.so; do echo none >/astray/$name; done
-COPY lines.py elastic_numpy.py /program/
+RUN for name in {astray}; do echo none >/astray/$name; done
+COPY {programs} /program/
 ENV LD_PRELOAD=/astray/trap.so LD_LIBRARY_PATH=/astray
 """
+ASTRAY = ["libuv.so.1", "libjansson.so.4", "libwebsockets.so.19", "libcurl.so.4", "libyaml-0.so.2", "libwebsockets-evlib_uv.so"]
 MUSL_DOCKERFILE = "FROM scratch\nCOPY ld-musl-x86_64.so.1 /lib/\nCOPY lines /bin/lines\n"
 TRAP = """#include <string.h>
 #include <unistd.h>
@@ -156,14 +158,14 @@ def make_base():
     tar.unlink()
 
 
-def forget_old(folder, pattern):
+def forget_old(folder, pattern, kept=KEPT):
     """Keeps the newest few."""
-    for old in sorted(folder.glob(pattern), key=lambda p: p.stat().st_mtime, reverse=True)[KEPT:]:
+    for old in sorted(folder.glob(pattern), key=lambda p: p.stat().st_mtime, reverse=True)[kept:]:
         shutil.rmtree(old) if old.is_dir() else old.unlink()
 
 
-def archive(kind, key, name, arguments):
-    """The path of an archive; `arguments` are those of `buildah bud` where it isn't there yet."""
+def archive(kind, key, name, arguments, kept=KEPT):
+    """The path of an archive; `arguments` are those of `buildah bud` where it isn't there yet. kept: how many of that kind stay."""
     ARCHIVES.mkdir(parents=True, exist_ok=True)
     path = ARCHIVES / f"{kind}-{key}.tar"
     if path.exists():
@@ -174,7 +176,7 @@ def archive(kind, key, name, arguments):
     new.unlink(missing_ok=True)
     logged(f"archive-{kind}", buildah("push", "--disable-compression", name, f"oci-archive:{new}:{name}"))
     new.rename(path)
-    forget_old(ARCHIVES, f"{kind}-*.tar")
+    forget_old(ARCHIVES, f"{kind}-*.tar", kept)
     return path
 
 
@@ -197,17 +199,31 @@ def compiled(compiler, source, to, *how):
     subprocess.run([compiler, "-O1", *how, "-o", str(to), str(source)], check=True)
 
 
-def stranger_archives():
-    """Those of programs of somebody else's."""
-    pythons, c = [PROGRAMS / "lines.py", PROGRAMS / "elastic_numpy.py"], PROGRAMS / "lines.c"
+def python_archive(kind, name, package, programs, needs=(), kept=KEPT):
+    """An image of Debian's Python with that package and those programs. needs: which of the libraries that lead us astray are those of the package, too."""
+    astray = " ".join(library for library in ASTRAY if library not in needs)
+    dockerfile = STRANGER_DOCKERFILE.format(package=package, astray=astray, programs=" ".join(programs))
     with tempfile.TemporaryDirectory() as folder:
         context = Path(folder)
         (context / "trap.c").write_text(TRAP, encoding="ascii")
         compiled("gcc", context / "trap.c", context / "trap.so", "-shared", "-fPIC")
-        for python in pythons:
-            shutil.copy(python, context)
-        (context / "Dockerfile").write_text(STRANGER_DOCKERFILE, encoding="ascii")
-        made = [archive("stranger", digest(STRANGER_DOCKERFILE, TRAP, *[python.read_text(encoding="utf-8") for python in pythons]), STRANGER, [folder])]
+        for program in programs:
+            shutil.copy(PROGRAMS / program, context)
+        (context / "Dockerfile").write_text(dockerfile, encoding="ascii")
+        key = digest(dockerfile, TRAP, *[(PROGRAMS / program).read_text(encoding="utf-8") for program in programs])
+        return archive(kind, key, name, [folder], kept)
+
+
+def torch_archive():
+    """That of torch."""
+    with only_one():
+        make_base()
+        return python_archive("torch", STRANGER_TORCH, "python3-torch", ["ddp.py", "elastic_odd.py"], needs=["libuv.so.1"], kept=1)
+
+
+def stranger_archives():
+    """Those of programs of somebody else's."""
+    made, c = [python_archive("stranger", STRANGER, "python3-numpy", ["lines.py", "elastic_numpy.py"])], PROGRAMS / "lines.c"
     with tempfile.TemporaryDirectory() as folder:
         context = Path(folder)
         compiled("musl-gcc", c, context / "lines")

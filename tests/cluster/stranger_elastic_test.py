@@ -15,44 +15,49 @@ PROGRAM = ["python3", "/program/elastic_numpy.py"]
 LOCAL = 'LD_PRELOAD= LD_LIBRARY_PATH=/cli/lib PATH=/cli/bin:$PATH exec ringmaster run /job/job.yaml --output json'
 
 
-def elastic_job(name, command, checkpoint, **workers):
+def elastic_job(name, command, checkpoint, steps=STEPS, **workers):
     return {"apiVersion": "ringmaster.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": name}, "spec": {
         "workers": {"min": 1, "max": 5, "target": 3, **workers}, "checkpoint": {"uri": f"s3://jobs/{name}", **STORE, **checkpoint},
-        "launch": {"command": command, "mode": "Elastic", "steps": STEPS, "batch": {"lanes": 8, "laneSequences": 3}}}}
+        "launch": {"command": command, "mode": "Elastic", "steps": steps, "batch": {"lanes": 8, "laneSequences": 3}}}}
+
+
+def a_training(place, volume, name, image, command, steps=STEPS, **container):
+    """For a fixture: an elastic job of those words, with the volume; the template says what a user would."""
+    container = {"name": "trainer", "image": image, "imagePullPolicy": "Never", "resources": node_rig.SMALL,
+                 "volumeMounts": [{"name": "shared", "mountPath": SHARED}], **container}
+    template = {"spec": {"containers": [container], "volumes": [{"name": "shared", "persistentVolumeClaim": {"claimName": volume.name}}], **SPREAD}}
+    job = elastic_job(name, command, {"secretRef": {"name": "store"}}, steps, template=template)
+    job["spec"].update(coordinator={"template": {"spec": prefer_node(1)}}, elasticity={"lostAfter": "10s", "joinWindow": "5s"})
+    yield node_rig.Training(place, job)
+    place("delete", "trainingjob", name, "--wait=true", "--ignore-not-found", timeout=300)
 
 
 @pytest.fixture(name="training")
 def fixture_training(place, volume):
-    """A job of the numpy loop whose lanes take a while until there is the volume's file `hurry`; the template says what a user would."""
-    container = {"name": "trainer", "image": images.STRANGER, "imagePullPolicy": "Never", "resources": node_rig.SMALL,
-                 "volumeMounts": [{"name": "shared", "mountPath": SHARED}]}
-    template = {"spec": {"containers": [container], "volumes": [{"name": "shared", "persistentVolumeClaim": {"claimName": volume.name}}], **SPREAD}}
-    job = elastic_job("numpy", [*PROGRAM, "0.05", f"{SHARED}/hurry", "wait"], {"secretRef": {"name": "store"}}, template=template)
-    job["spec"].update(coordinator={"template": {"spec": prefer_node(1)}}, elasticity={"lostAfter": "10s", "joinWindow": "5s"})
-    yield node_rig.Training(place, job)
-    place("delete", "trainingjob", "numpy", "--wait=true", "--ignore-not-found", timeout=300)
+    """A job of the numpy loop whose lanes take a while until there is the volume's file `hurry`."""
+    yield from a_training(place, volume, "numpy", images.STRANGER, [*PROGRAM, "0.05", f"{SHARED}/hurry", "wait"])
 
 
-def begin_locally(kubectl):
+def begin_locally(kubectl, name="numpy-alone", image=images.STRANGER, command=PROGRAM, steps=STEPS):
     """`ringmaster run` of the same loop, unhurried by nothing, in a pod of the same image: Ringmaster's programs come out of the worker image."""
-    job = elastic_job("numpy-alone", PROGRAM, {}, target=2)
+    job = elastic_job(name, command, {}, steps, target=2)
     cli, scratch = {"name": "cli", "mountPath": "/cli"}, {"name": "tmp", "mountPath": "/tmp"}
     copy = "mkdir /cli/bin && cp /usr/bin/ringmaster /usr/bin/ringmaster-agent /usr/bin/ringmaster-trainer /cli/bin && cp -r /opt/ringmaster/lib /opt/ringmaster/share /cli && cp /usr/lib/*/libyaml-0.so.2 /cli/lib"
     kubectl.apply(
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "numpy-alone"}, "data": {"job.yaml": json.dumps(job)}},
-        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "numpy-alone"},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"job.yaml": json.dumps(job)}},
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
          "spec": {"nodeName": "node-1", "restartPolicy": "Never", "securityContext": node_rig.POD_SECURITY, "terminationGracePeriodSeconds": 1,
                   "automountServiceAccountToken": False,
-                  "volumes": [{"name": "job", "configMap": {"name": "numpy-alone"}}, {"name": "cli", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}],
+                  "volumes": [{"name": "job", "configMap": {"name": name}}, {"name": "cli", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}],
                   "initContainers": [node_rig.container("cli", images.WORKER, command=["sh", "-c", copy], volumeMounts=[cli])],
-                  "containers": [node_rig.container("run", images.STRANGER, command=["sh", "-c", LOCAL], envFrom=[{"secretRef": {"name": "store"}}],
+                  "containers": [node_rig.container("run", image, command=["sh", "-c", LOCAL], envFrom=[{"secretRef": {"name": "store"}}],
                                                     volumeMounts=[cli, scratch, {"name": "job", "mountPath": "/job"}])]}})
 
 
-def end_locally(kubectl):
+def end_locally(kubectl, name="numpy-alone"):
     """The last event of that run."""
-    ended = kubectl.until(lambda pod: pod["status"].get("phase") in ("Succeeded", "Failed") and pod, "the end of `ringmaster run`", "pod", "numpy-alone")
-    said = kubectl("logs", "numpy-alone")
+    ended = kubectl.until(lambda pod: pod["status"].get("phase") in ("Succeeded", "Failed") and pod, "the end of `ringmaster run`", "pod", name)
+    said = kubectl("logs", name)
     assert ended["status"]["phase"] == "Succeeded", said[-3000:]
     return json.loads([line for line in said.splitlines() if line.startswith("{")][-1])
 
