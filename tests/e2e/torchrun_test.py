@@ -137,21 +137,21 @@ def test_the_ranks_of_a_torchrun_find_the_job_as_a_whole(finish, tmp_path, refer
 
 @pytest.mark.parametrize("code", [3, -signal.SIGKILL])
 def test_a_rank_that_fails_is_a_failure_of_its_torchrun(finish, tmp_path, reference_python, env, code):
-    """Which ends with 1, whatever its rank ended with; its own words on that are the last."""
-    run = finish(ledger_job(tmp_path, reference_python, "fail", 2, code, "until", tmp_path / "never", failurePolicy__maxRestarts=0),
+    """Which ends with 1, whatever its rank ended with; its own words on that are the last. (Of several it would wait five minutes for the others.)"""
+    run = finish(ledger_job(tmp_path, reference_python, "fail", 1, code, "until", tmp_path / "never", workers=1, failurePolicy__maxRestarts=0),
                  env=env)
     assert run.code == 5
     told = run.the("programFailed")
-    assert (told["worker"], told.get("rank"), told["programExitCode"]) == (1, None, 1)
+    assert (told["worker"], told.get("rank"), told["programExitCode"]) == (0, None, 1)
     assert f"exitcode  : {code} " in told["output"], told
-    assert "worker 1: exit code 1: " in run.the("failed")["reason"]
+    assert "worker 0: exit code 1: " in run.the("failed")["reason"]
     check_ended(tmp_path)
 
 
 def test_what_record_writes_down_of_a_rank_is_the_last_word_of_its_torchrun(finish, tmp_path, reference_python, env):
-    run = finish(torchrun_job(tmp_path, reference_python, "recorded.py", 3, failurePolicy__maxRestarts=0), env=env)
+    run = finish(torchrun_job(tmp_path, reference_python, "recorded.py", 1, workers=1, failurePolicy__maxRestarts=0), env=env)
     assert run.code == 5
-    assert run.the("failed")["reason"].endswith("worker 1: exit code 1: ValueError: as it was asked to"), run.the("failed")
+    assert run.the("failed")["reason"].endswith("worker 0: exit code 1: ValueError: as it was asked to"), run.the("failed")
     assert "raise ValueError" in run.the("programFailed")["output"]
 
 
