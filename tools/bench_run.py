@@ -34,10 +34,11 @@ GPT2 = {"trainer__model__preset": "gpt2-124m", "trainer__model__context": 256, "
 
 
 class Found:
-    """What a bench found: Markdown lines, and rows (what, Ringmaster, peer, how they compare) of the table of all."""
+    """What a bench found: Markdown lines, rows (what, Ringmaster, peer, how they compare) of the table of all, and lines of further
+    sections of the page, by their names."""
 
-    def __init__(self, lines, rows):
-        self.lines, self.rows = lines, rows
+    def __init__(self, lines, rows, more=None):
+        self.lines, self.rows, self.more = lines, rows, more or {}
 
 
 def first_line(command):
@@ -235,6 +236,16 @@ def table_of_all(found, python):
     return lines + [f"| {' | '.join(row)} |" for result in found for row in getattr(result, "rows", [])]
 
 
+def show(name, found, write):
+    """Prints what a bench found, section by section, and puts it into the page where that is wanted."""
+    for section, lines in {name: getattr(found, "lines", found), **getattr(found, "more", {})}.items():
+        if lines:
+            lines = [f"`tools/bench {section.replace('-', ' --only ')}` on {machine()}:", "", *lines]
+            print("\n".join(lines) + "\n", flush=True)
+            if write:
+                write_section(section, lines)
+
+
 def main():
     parser = argparse.ArgumentParser(prog="tools/bench")
     parser.add_argument("what", nargs="?", default="all", choices=["recovery", "train", "checkpoint", "store", "elastic", "spot", "compare", "all"])
@@ -247,9 +258,10 @@ def main():
     parser.add_argument("--times", type=int, default=3, help="of each change of a program's members")
     parser.add_argument("--at", type=int, default=30, help="seconds after which a program's members change")
     parser.add_argument("--with", dest="other", help="compare: the folder of the other build's programs")
-    parser.add_argument("--only", nargs="*", choices=[*bench_compare.MEASURES], help="compare: these measurements")
+    parser.add_argument("--only", nargs="*", choices=[*bench_compare.MEASURES, *bench_spot.PARTS], help="compare, spot: these parts")
     parser.add_argument("--pairs", type=int, help="compare: so many of each")
     parser.add_argument("--trace", help="of spot machines, a file (tools/spot_trace.py says of what form)")
+    parser.add_argument("--notices", type=int, default=20, help="spot: so many of each cloud")
     parser.add_argument("--seed", type=int, default=1, help="of the traces that are made up, and of who goes")
     parser.add_argument("--hours", type=float, default=72, help="of the trace of a zone")
     parser.add_argument("--spot-price", type=float, default=0.3)
@@ -258,6 +270,9 @@ def main():
     arguments = parser.parse_args()
     if arguments.what == "compare" and not arguments.other:
         parser.error("compare needs --with FOLDER: the other build's build/release/bin")
+    parts = {"compare": bench_compare.MEASURES, "spot": bench_spot.PARTS}.get(arguments.what, ())
+    if not set(arguments.only or ()) <= set(parts):
+        parser.error(f"--only of {arguments.what}: " + (", ".join(parts) or "it has no parts"))
     benches = {"recovery": lambda: bench_recovery(arguments.kills, arguments.python),
                "checkpoint": lambda: Found(*bench_checkpoint.bench(run_job, job_of, percentile, arguments.snapshots)),
                "train": lambda: bench_train(arguments.python, arguments.rounds, arguments.steps),
@@ -270,10 +285,7 @@ def main():
     found = []
     for name in benches if arguments.what == "all" else [arguments.what]:
         found.append(benches[name]())
-        lines = [f"`tools/bench {name}` on {machine()}:", ""] + getattr(found[-1], "lines", found[-1])
-        print("\n".join(lines) + "\n", flush=True)
-        if arguments.write:
-            write_section(name, lines)
+        show(name, found[-1], arguments.write)
     if arguments.what == "all":
         lines = table_of_all(found, arguments.python)
         print("\n".join(lines))

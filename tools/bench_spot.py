@@ -13,6 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import bench_notice
 import spot_trace
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -198,17 +199,43 @@ def real(rig, job_of, model, name, moments, seed, peer, python):
     return lines
 
 
-def bench(rig, job_of, model, peer, arguments):
+# ---- all of it ----
+
+def traces_of(arguments):
     if arguments.trace:
         try:
-            traces = {Path(arguments.trace).name: spot_trace.read(arguments.trace)}
+            return {Path(arguments.trace).name: spot_trace.read(arguments.trace)}
         except spot_trace.BadTrace as why:
             sys.exit(f"tools/bench: {why}")
-    else:
-        traces = {"p3": spot_trace.of_name("p3", arguments.seed),
-                  "zone": spot_trace.stretch(spot_trace.of_name("zone", arguments.seed), 0, arguments.hours * 3600),
-                  "kills": spot_trace.of_name("kills")}
-    lines, rows = policy(traces, arguments.seed, arguments.spot_price, arguments.on_demand_price)
-    name = next(iter(traces))  # p3, where no other was given
-    stretch = spot_trace.stretch(traces[name], 0, 3600)
-    return lines + [""] + real(rig, job_of, model, name, stretch, arguments.seed, peer, arguments.python), rows
+    return {"p3": spot_trace.of_name("p3", arguments.seed),
+            "zone": spot_trace.stretch(spot_trace.of_name("zone", arguments.seed), 0, arguments.hours * 3600),
+            "kills": spot_trace.of_name("kills")}
+
+
+PARTS = ("policy", "notices", "processes")
+NOTICE_JOB = {"workers__target": 3, "workers__min": 1, "workers__max": 4}  # rig's tiny model
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def notices(count, seed):
+    found = bench_notice.notices(NOTICE_JOB, count, seed, say)
+    return [f"{count} notices of each cloud, each at a moment of chance, to workers of one job that trains; the load was {os.getloadavg()[1]:.0f} at the end:", "",
+            *bench_notice.latency_lines(found)]
+
+
+def bench(rig, job_of, model, peer, arguments):
+    """(lines of the policy, rows, {section of the page: lines} of the other parts)"""
+    traces, only = traces_of(arguments), arguments.only or PARTS
+    lines, rows, more = [], [], {}
+    if "policy" in only:
+        lines, rows = policy(traces, arguments.seed, arguments.spot_price, arguments.on_demand_price)
+    if "notices" in only:
+        more["spot-notices"] = notices(arguments.notices, arguments.seed)
+    if "processes" in only:
+        name = next(iter(traces))  # p3, where no other was given
+        stretch = spot_trace.stretch(traces[name], 0, 3600)
+        more["spot-processes"] = real(rig, job_of, model, name, stretch, arguments.seed, peer, arguments.python)
+    return lines, rows, more

@@ -18,8 +18,10 @@ import pod_rig
 import rig
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
 
-from metadata_rig import stand_in  # noqa: E402  (its folder is on the path only now)
+import bench_notice  # noqa: E402  (its folder is on the path only now)
+from metadata_rig import stand_in  # noqa: E402
 from metadata_rig.server import Metadata, event, iso  # noqa: E402
 
 STEPS = 4000  # so many that the last notice comes before them on a quick machine, too
@@ -112,6 +114,12 @@ def test_on_each_cloud_who_is_given_notice_trains_on_until_another_one_has_its_p
             assert status["lost"] == [] and status["stepsRedone"] == {"announced": 0, "sudden": 0}, status
         assert coordinator.wait() == 0, group.tail()
         assert coordinator.last_word()["weightsSha256"] == group.sha256
+
+
+def test_the_bench_has_one_job_hear_a_notice_of_each_cloud_and_its_withdrawal_again_and_again():
+    found = bench_notice.notices({"workers__target": 3, "workers__min": 1, "workers__max": 4}, 2, 1, print)
+    assert {cloud: len(took) for cloud, took in found.items()} == {"aws": 2, "azure": 2, "gce": 2}
+    assert all(seconds > -0.001 for took in found.values() for one in took for seconds in one if seconds is not None), "whole ms of one clock"
 
 
 def silent(handler):

@@ -8,7 +8,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
-import bench_spot as bench  # noqa: E402  (its folder is on the path only now)
+import bench_notice  # noqa: E402  (its folder is on the path only now)
+import bench_spot as bench  # noqa: E402
 import spot_trace  # noqa: E402
 
 # 32 machines make a step in 2 s, 16 in 4 s.
@@ -78,3 +79,14 @@ def test_a_stretch_has_few_workers_and_never_too_few():
     counts = [count for _, count in moments]
     assert min(counts) >= bench.REAL_LEAST and max(counts) == bench.REAL_MOST
     assert moments[-1][0] == 90 and spot_trace.tidy(moments) == moments
+
+
+def test_notices_are_told_by_their_middle_and_worst_and_the_worst_is_held_to_the_goal():
+    took = [(0.001 * n, 0.002 * n, 0.0005 * n) for n in range(1, 51)]
+    lines = bench_notice.latency_lines({"gce": took, "aws": [(2.0, 0.1, None), (0.3, 1.5, None)], "azure": [(1.5, 0.1, None)]})
+    assert [line.split("|")[1:-1] for line in lines[2:]] == [
+        [" gce ", " 50 ", " 26 ms ", " 51 ms ", " 51 ms ", " 100 ms ", " 100 ms ", " 100 ms ", " met "],
+        [" gce, a plain client beside it ", " 50 ", " ", " ", " 13 ms ", " 25 ms ", " 25 ms ", " ", " "],
+        [" aws ", " 2 ", " 1150 ms ", " 800 ms ", " 1750 ms ", " 2000 ms ", " 2000 ms ", " 1500 ms ", " **missed** "],
+        [" azure ", " 1 ", " 1500 ms ", " 100 ms ", " 1500 ms ", " 1500 ms ", " 1500 ms ", " 1500 ms ", " met "]]
+    assert [bench_notice.percentile(range(1, 201), share) for share in (0.5, 0.99, 1)] == [100, 198, 200]
