@@ -139,6 +139,7 @@ ASKED = [
     "RINGMASTER_BIN=build/test/bin tools/store_faults --from 1 --to 1000 --jobs 16",
     "tools/bench recovery", "tools/bench train", "tools/bench checkpoint", "tools/bench store", "tools/bench elastic --python P",
     "tools/bench spot", "tools/bench spot --trace FILE", "tools/bench spot --hours 24", "tools/bench spot --only notices",
+    "tools/bench spot --only meter", "tools/bench spot --only meter --hours 24",
     "tools/bench operator --nodes", "tools/bench all --write", "tools/bench train --rounds 1", "tools/bench compare --with FOLDER",
     "RINGMASTER_BIN=... tools/bench recovery --kills 12",
     "tests/cluster/up", "tests/cluster/up --api", "tests/cluster/down", "tests/cluster/status", "tests/cluster/node-up 4",

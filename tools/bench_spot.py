@@ -13,6 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import bench_meter
 import bench_notice
 import spot_trace
 
@@ -212,7 +213,7 @@ def traces_of(arguments):
             "kills": spot_trace.of_name("kills")}
 
 
-PARTS = ("policy", "notices", "processes")
+PARTS = ("policy", "meter", "notices", "processes")
 NOTICE_JOB = {"workers__target": 3, "workers__min": 1, "workers__max": 4}  # rig's tiny model
 
 
@@ -232,6 +233,8 @@ def bench(rig, job_of, model, peer, arguments):
     lines, rows, more = [], [], {}
     if "policy" in only:
         lines, rows = policy(traces, arguments.seed, arguments.spot_price, arguments.on_demand_price)
+    if "meter" in only:
+        more["spot-meter"] = bench_meter.lines(traces, arguments.seed)
     if "notices" in only:
         more["spot-notices"] = notices(arguments.notices, arguments.seed)
     if "processes" in only:

@@ -8,7 +8,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
-import bench_notice  # noqa: E402  (its folder is on the path only now)
+import bench_meter  # noqa: E402  (its folder is on the path only now)
+import bench_notice  # noqa: E402
 import bench_spot as bench  # noqa: E402
 import spot_trace  # noqa: E402
 
@@ -90,3 +91,28 @@ def test_notices_are_told_by_their_middle_and_worst_and_the_worst_is_held_to_the
         [" aws ", " 2 ", " 1150 ms ", " 800 ms ", " 1750 ms ", " 2000 ms ", " 2000 ms ", " 1500 ms ", " **missed** "],
         [" azure ", " 1 ", " 1500 ms ", " 100 ms ", " 1500 ms ", " 1500 ms ", " 1500 ms ", " 1500 ms ", " met "]]
     assert [bench_notice.percentile(range(1, 201), share) for share in (0.5, 0.99, 1)] == [100, 198, 200]
+
+
+def test_a_sum_by_hand_is_hours_times_share_times_the_price_of_each_hour():
+    spot, paid = bench_meter.Pod(0, 1, "us-east-1b", True, 1800.5), bench_meter.Pod(-1, 1, "us-east-1a", False, 0)
+    spot.end(1800.5 + 3600, True)
+    paid.end(7200, False)
+    prices = {"us-east-1a": ["9", "9"], "us-east-1b": ["0.8", "1.2"]}
+    spent, hours = bench_meter.by_hand([spot, paid], prices)
+    assert float(spent) == pytest.approx(0.5 * (1799.5 / 3600 * 0.8 + 1800.5 / 3600 * 1.2) + 2 * 0.875 * 3.06)
+    assert float(hours) == pytest.approx(0.5 + 2 * 0.875)
+    assert [pod.line().split()[-4:] for pod in (spot, paid)] == [["1790001800", "1790005400", "1790005450", "goes"],
+                                                                  ["1790000000", "1790007200", "1790007220", "ends"]]
+
+
+@pytest.mark.parametrize("name", ["p3", "kills"])
+def test_a_traces_pods_are_as_many_as_its_machines_at_each_moment(name):
+    moments = spot_trace.of_name(name)
+    pods = bench_meter.pods_of(moments, 1, True)
+    workers = [pod for pod in pods if pod.worker >= 0]
+    assert len({(pod.worker, pod.attempt) for pod in pods}) == len(pods) and all(pod.bound < pod.ended for pod in pods)
+    for (at, count), (after, _) in zip(moments, moments[1:]):
+        middle = (at + after) / 2
+        late = sum(middle - 31 <= pod.bound <= middle + 31 or middle - 31 <= pod.ended <= middle + 1 for pod in workers)
+        assert abs(sum(pod.bound <= middle < pod.ended for pod in workers) - count) <= late
+    assert max(pod.worker for pod in workers) < max(count for _, count in moments)
