@@ -1,4 +1,4 @@
-"""From a notice of a machine's end to `leaving`.
+"""From a notice of a machine's end to `leaving`, and what listening costs while there is none.
 
 Real programs on this machine: a coordinator and a worker for each cloud as pods run them (tests/e2e/pod_rig.py), beside each worker a
 `ringmaster-agent node`, and behind that a cloud's metadata as the tests have it (tests/metadata_rig). A notice is told, heard, and taken
@@ -18,6 +18,8 @@ import threading
 import time
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from bench_compare import quarters
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path += [str(ROOT / "tests/e2e"), str(ROOT / "tests")]
@@ -185,3 +187,84 @@ def latency_lines(found):
             middle, high, worst = (f"{value * 1000:.0f} ms" for value in (statistics.median(plain), percentile(plain, 0.99), max(plain)))
             lines.append(f"| {cloud}, a plain client beside it | {len(plain)} | | | {middle} | {high} | {worst} | | |")
     return lines
+
+
+# ---- nothing to hear ----
+
+def processor_s(pids):
+    """Seconds of processor that living processes have had, all threads together."""
+    used = 0
+    for pid in pids:
+        for file in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+            with contextlib.suppress(OSError):
+                used += int(file.read_text(encoding="ascii").split()[0])
+    return used / 1e9
+
+
+class Stretch:
+    """Of a job that trains undisturbed for so many seconds: steps a second, processor ms a step, and what single programs had in a second."""
+
+    def __init__(self, group, nodes, seconds):
+        agents, before = [worker.pid for worker in group.members], {}
+        self.kinds = {"node": [node.process.pid for node in nodes], "agents": agents,
+                      "all": [*rig.marked_processes(group.mark), *(node.process.pid for node in nodes)]}
+        began, first = time.monotonic(), group.status()["progress"]["step"]
+        for kind, pids in self.kinds.items():
+            before[kind] = processor_s(pids)
+        time.sleep(seconds)
+        used = {kind: processor_s(pids) - before[kind] for kind, pids in self.kinds.items()}
+        steps, took = group.status()["progress"]["step"] - first, time.monotonic() - began
+        self.a_second, self.ms_a_step = steps / took, used["all"] * 1000 / steps
+        self.node_ms, self.agents_ms = (used[kind] * 1000 / took for kind in ("node", "agents"))
+
+
+LISTENED = ("aws", "azure")  # a question each second; GCE's wait for an answer
+
+
+def stretch(fields, listens, seconds):
+    """The job with an agent of its machine beside each worker, or without any."""
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/dev/shm")))
+        nodes = []
+
+        def beside_a_node(group, index):
+            if not listens:
+                return {}
+            place, metadata = group.new_ip(), stack.enter_context(Metadata(LISTENED[index]))
+            nodes.append(stack.enter_context(Node(place, metadata.url)))
+            return {"RINGMASTER_POD_HOST_IP": place, "RINGMASTER_POD_NODE_PORT": str(NODE_PORT)}
+        group = stack.enter_context(job(folder, fields, len(LISTENED), beside_a_node))
+        for worker in group.members if listens else []:
+            hears(worker)
+        return Stretch(group, nodes, seconds)
+
+
+def rounds_of(fields, count, seconds, say):
+    """[(without, with, without)]: the outer two, one against the other, say how much two that are alike differ."""
+    found = []
+    for number in range(count):
+        found.append(tuple(stretch(fields, listens, seconds) for listens in (False, True, False)))
+        say(f"round {number + 1} of {count}: " + ", ".join(f"{s.a_second:.0f} steps/s" for s in found[-1]))
+    return found
+
+
+def calm_row(what, unit, found, value):
+    """One of Stretch's values, with notices listened for against without; met where it differs no more than two without do."""
+    taken = [tuple(value(stretch) for stretch in three) for three in found]
+    ratios = [heard / ((before + after) / 2) for before, heard, after in taken]
+    alike = [after / before for before, _, after in taken]
+    low, high = quarters(alike)
+    ratio = statistics.median(ratios)
+    verdict = "met" if min(low, 1) <= ratio <= max(high, 1) else "**missed**"
+    reach = " to ".join(f"{q:.3f}" for q in quarters(ratios))
+    return (f"| {what}, {unit} | {statistics.median((a + c) / 2 for a, _, c in taken):.3g} | {statistics.median(b for _, b, _ in taken):.3g} | {ratio:.3f} "
+            f"| {reach} | {low:.3f} to {high:.3f} | {len(found)} | {verdict} |")
+
+
+def calm_lines(found):
+    node = statistics.median(heard.node_ms / len(LISTENED) for _, heard, _ in found)
+    agents = statistics.median((heard.agents_ms - (a.agents_ms + c.agents_ms) / 2) / len(LISTENED) for a, heard, c in found)
+    return ["| | without | with | with / without | middle half | of two without | rounds | nothing measurable |", "|---|---|---|---|---|---|---|---|",
+            calm_row("steps", "a second", found, lambda s: s.a_second),
+            calm_row("processor time of all programs", "ms a step", found, lambda s: s.ms_a_step), "",
+            f"By itself `ringmaster-agent node` takes {node:.2f} ms of a processor's second, and a worker's agent {agents:+.2f} ms more where it listens."]

@@ -213,8 +213,9 @@ def traces_of(arguments):
             "kills": spot_trace.of_name("kills")}
 
 
-PARTS = ("policy", "meter", "notices", "processes")
+PARTS = ("policy", "meter", "notices", "calm", "processes")
 NOTICE_JOB = {"workers__target": 3, "workers__min": 1, "workers__max": 4}  # rig's tiny model
+CALM_JOB, CALM_S = {"workers__target": 2, "workers__min": 1, "workers__max": 4}, 6
 
 
 def say(text):
@@ -227,6 +228,12 @@ def notices(count, seed):
             *bench_notice.latency_lines(found)]
 
 
+def calm(rounds):
+    found = bench_notice.rounds_of(CALM_JOB, rounds, CALM_S, say)
+    return [f"The same job of two workers, {CALM_S} s without, with, and without listening, one right behind the other; on AWS and Azure, of which nobody is told "
+            f"anything. The load was {os.getloadavg()[1]:.0f} at the end:", "", *bench_notice.calm_lines(found)]
+
+
 def bench(rig, job_of, model, peer, arguments):
     """(lines of the policy, rows, {section of the page: lines} of the other parts)"""
     traces, only = traces_of(arguments), arguments.only or PARTS
@@ -237,6 +244,8 @@ def bench(rig, job_of, model, peer, arguments):
         more["spot-meter"] = bench_meter.lines(traces, arguments.seed)
     if "notices" in only:
         more["spot-notices"] = notices(arguments.notices, arguments.seed)
+    if "calm" in only:
+        more["spot-calm"] = calm(arguments.calm)
     if "processes" in only:
         name = next(iter(traces))  # p3, where no other was given
         stretch = spot_trace.stretch(traces[name], 0, 3600)

@@ -1,7 +1,9 @@
 """What tools/bench spot adds up: each sum beside the same by hand."""
 
+import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -116,3 +118,14 @@ def test_a_traces_pods_are_as_many_as_its_machines_at_each_moment(name):
         late = sum(middle - 31 <= pod.bound <= middle + 31 or middle - 31 <= pod.ended <= middle + 1 for pod in workers)
         assert abs(sum(pod.bound <= middle < pod.ended for pod in workers) - count) <= late
     assert max(pod.worker for pod in workers) < max(count for _, count in moments)
+
+
+def test_listening_is_nothing_measurable_where_it_differs_no_more_than_two_that_do_not_listen():
+    def three(*speeds):
+        return tuple(SimpleNamespace(a_second=speed, ms_a_step=1000 / speed, node_ms=0.6, agents_ms=1.0) for speed in speeds)
+    noisy = [three(100, 98, 104), three(100, 97, 92), three(100, 101, 100)]
+    lines = bench_notice.calm_lines(noisy)
+    assert lines[2].startswith("| steps, a second | 100 | 98 | 1.010 |") and lines[2].endswith("| 3 | met |")
+    assert "takes 0.30 ms" in lines[-1] and "+0.00 ms" in lines[-1]
+    assert bench_notice.calm_row("steps", "a second", [three(100, 90, 101)] * 3, lambda s: s.a_second).endswith("**missed** |")
+    assert bench_notice.processor_s([os.getpid()]) > 0 == bench_notice.processor_s([0])
