@@ -2,7 +2,8 @@
 
 On virtual time ringmaster-replay plays a whole trace on the shipped cores of coordinator, agents and trainers (tests/sim/replay.h).
 Beside it a torchrun that is made up of its measured times (docs/benchmarks.md), and a static job on machines that nobody takes
-away. As real processes `ringmaster run` plays the same machines, fewer and quicker, by drills."""
+away. As real processes `ringmaster run` plays the same machines, fewer and quicker, by drills, and a real torchrun the same ones
+(torch_trace.py). What pods of those machines cost: bench_meter.py. What notices take, and no notices: bench_notice.py."""
 
 import itertools
 import json
@@ -26,6 +27,10 @@ GOOD, TRAINED = 0.95, 0.8  # the goals: of what capacity allowed, and of a notic
 # Of docs/benchmarks.md: quick timeouts, from a loss to the next step. Of that a dead one is missed for 6 s; who joins is not.
 TORCHRUN_LOSS_S, TORCHRUN_JOIN_S, TORCHRUN_SAVES_S = 11.7, 5.7, 120
 REAL_MOST, REAL_LEAST = 4, 2
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
 
 
 def step_s(machines):
@@ -131,12 +136,12 @@ def policy(traces, seed, spot, on_demand):
 
 # ---- as real processes ----
 
-def drills(moments, kind, seed):
+def drills(moments, kind, seed, spared=()):
     """Of a trace whose numbers are those of workers: who goes is the seed's chance, who comes takes the lowest free index."""
     chance, there, plan = random.Random(seed), set(range(moments[0][1])), []
     for (_, before), (at, count) in itertools.pairwise(moments[:-1]):
         for _ in range(before - count):
-            worker = chance.choice(sorted(there))
+            worker = chance.choice(sorted(there - set(spared)))
             there.remove(worker)
             plan.append(f"{kind}:{worker}@{at:g}s")
         for _ in range(count - before):
@@ -182,22 +187,63 @@ def real_run(rig, job_of, model, moments, plan):
             run.clean_up()
 
 
-def real(rig, job_of, model, name, moments, seed, peer, python):
+class Played:
+    """One run of the stretch: how many steps it kept and lost, and how many the same program keeps undisturbed."""
+
+    def __init__(self, program, who, plan, steps, lost, still):
+        self.program, self.who, self.plan, self.steps, self.lost, self.still = program, who, plan, steps, lost, still
+
+    def share(self):
+        return self.steps / self.still
+
+    def row(self, moments, spot, on_demand):
+        """The last cell: a step's price on spot machines, of what it is on as many as there are at most that nobody takes away."""
+        gone = sum(not drill.startswith("join") for drill in self.plan)
+        static = REAL_MOST * moments[-1][0] / 3600 * on_demand / self.still
+        price = machine_hours(moments) * spot / max(1, self.steps) / static
+        return (f"| {self.program} | {self.who} | {gone}, and {len(self.plan) - gone} come | {self.still} | {self.steps} | {self.share():.1%} "
+                f"| {self.lost} | {price:.2f} |")
+
+
+def torchrun_played(peer, python, moments, plan):
+    """The same kills of real launchers; a sentence where that can't be had."""
+    seconds = moments[-1][0]
+
+    def trace(workers, words):
+        return peer(python, "torch_trace.py", "--workers", str(workers), "--least", str(REAL_LEAST), "--most", str(REAL_MOST), "--seconds", str(seconds),
+                    *(word for drill in words for word in ("--drill", drill)))
+    still = trace(REAL_MOST, [])
+    found = still and trace(moments[0][1], plan)
+    if found:
+        return Played(f"torchrun of PyTorch {found['torch']}", "is killed (SIGKILL)", plan, found["steps"], found["stepsRedone"], still["steps"])
+    return "torchrun beside it: not measured, as " + ("it did not begin, or not go on." if {} in (still, found) else "this Python has no torch (`--python P`).")
+
+
+def process_lines(name, moments, ours, theirs, spot, on_demand):
+    seconds = moments[-1][0]
+    lines = [f"{seconds:g} s of {name} as real processes, {REAL_LEAST} to {REAL_MOST} workers, the time 40 times quicker. All share this machine's processors, so what "
+             "capacity allowed is what the same program makes undisturbed in that time, which is also the static job on demand:", "",
+             "| program | who goes | how often | steps, undisturbed | steps | of the undisturbed | steps lost | of the static job's price a step |",
+             "|---|---|---|---|---|---|---|---|"]
+    lines += [one.row(moments, spot, on_demand) for one in (*ours, *([] if isinstance(theirs, str) else [theirs]))]
+    if isinstance(theirs, str):
+        return [*lines, "", theirs]
+    ratios = [one.share() / theirs.share() if theirs.steps else float("inf") for one in ours]
+    return [*lines, "", "Of its undisturbed steps Ringmaster keeps " + ", ".join(f"{ratio:.2f} times what torchrun keeps where its workers are "
+                                                                           f"{'told' if 'SIGTERM' in one.who else 'killed'}" for one, ratio in zip(ours, ratios)) + "."]
+
+
+def real(rig, job_of, model, name, moments, peer, arguments):
     moments = scaled(moments, 40)
     still, _ = real_run(rig, job_of, model, [(0, REAL_MOST), moments[-1]], [])
-    lines = [f"{moments[-1][0]:g} s of {name} as real processes, {REAL_LEAST} to {REAL_MOST} workers, the time 40 times quicker. The workers share this "
-             f"machine's processors, so an undisturbed run ({still} steps) is what capacity allowed:", "",
-             "| who goes | how often | steps | of the undisturbed run | steps lost |", "|---|---|---|---|---|"]
-    for what, kind in (("is told (SIGTERM)", "term"), ("is killed (SIGKILL)", "kill")):
-        plan = drills(moments, kind, seed)
+    ours = []
+    for who, kind in (("is told (SIGTERM)", "term"), ("is killed (SIGKILL)", "kill")):
+        plan = drills(moments, kind, arguments.seed, spared={0})  # who serves torchrun's rendezvous
         steps, redone = real_run(rig, job_of, model, moments, plan)
-        gone = sum(not drill.startswith("join") for drill in plan)
-        lines.append(f"| {what} | {gone}, and {len(plan) - gone} come | {steps} | {steps / still:.1%} | {redone} |")
-    found = peer(python, "torch_elastic.py", "--kills", "1")
-    why = "this Python has no torch (`--python P`)" if found is None else "it did not go on in time"
-    lines += ["", f"torchrun: one such loss stood still for {found['seconds'][0]:.1f} s in this run." if found else
-              f"torchrun beside it: not measured, as {why}."]
-    return lines
+        ours.append(Played("Ringmaster", who, plan, steps, redone, still))
+        say(f"{who}: {steps} of {still} steps")
+    theirs = torchrun_played(peer, arguments.python, moments, ours[-1].plan)
+    return process_lines(name, moments, ours, theirs, arguments.spot_price, arguments.on_demand_price)
 
 
 # ---- all of it ----
@@ -216,10 +262,6 @@ def traces_of(arguments):
 PARTS = ("policy", "meter", "notices", "calm", "processes")
 NOTICE_JOB = {"workers__target": 3, "workers__min": 1, "workers__max": 4}  # rig's tiny model
 CALM_JOB, CALM_S = {"workers__target": 2, "workers__min": 1, "workers__max": 4}, 6
-
-
-def say(text):
-    print(text, file=sys.stderr, flush=True)
 
 
 def notices(count, seed):
@@ -249,5 +291,5 @@ def bench(rig, job_of, model, peer, arguments):
     if "processes" in only:
         name = next(iter(traces))  # p3, where no other was given
         stretch = spot_trace.stretch(traces[name], 0, 3600)
-        more["spot-processes"] = real(rig, job_of, model, name, stretch, arguments.seed, peer, arguments.python)
+        more["spot-processes"] = real(rig, job_of, model, name, stretch, peer, arguments)
     return lines, rows, more

@@ -40,13 +40,22 @@ def free_port():
         return probe.getsockname()[1]
 
 
-class Node:
-    """A launcher and its worker."""
+def for_this_torch(folder):
+    """Before PyTorch 2 a launcher's address is the one that the machine's name stands for, and its default of no redirects breaks on Python 3.11,
+    whose flags are no longer gone through with 0 among them."""
+    import torch.distributed.run as launcher
+    if "--local-addr" in launcher.get_args_parser().format_help():
+        return ["--local-addr=127.0.0.1"]
+    return ["--redirects=1", "--tee=2", f"--log_dir={folder}/log"]
 
-    def __init__(self, port, folder, conf):
-        command = [sys.executable, "-m", "torch.distributed.run", f"--nnodes={LEAST}:{NODES}", "--nproc-per-node=1",
-                   "--max-restarts=9", "--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{port}", "--rdzv-id=bench",
-                   "--local-addr=127.0.0.1", f"--rdzv-conf={','.join(conf)}", str(WORKER), str(folder)]
+
+class Node:
+    """A launcher and its worker, one of so many."""
+
+    def __init__(self, port, folder, conf, least=LEAST, most=NODES):
+        command = [sys.executable, "-m", "torch.distributed.run", f"--nnodes={least}:{most}", "--nproc_per_node=1",
+                   "--max_restarts=99", "--rdzv_backend=c10d", f"--rdzv_endpoint=127.0.0.1:{port}", "--rdzv_id=bench",
+                   *for_this_torch(folder), f"--rdzv_conf={','.join(conf)}", str(WORKER), str(folder)]
         env = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo",
                "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
         self.log = tempfile.TemporaryFile("w+")

@@ -33,8 +33,20 @@ def arguments():
     return parser.parse_args()
 
 
+def attention(torch):
+    """torch's own as of PyTorch 2; before, what it computes."""
+    own = getattr(torch.nn.functional, "scaled_dot_product_attention", None)
+
+    def causal(q, k, v):
+        later = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).triu(1)
+        scores = (q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])).masked_fill(later, float("-inf"))
+        return scores.softmax(dim=-1) @ v
+    return (lambda q, k, v: own(q, k, v, is_causal=True)) if own else causal
+
+
 def make_model(torch, a):
     nn, functional = torch.nn, torch.nn.functional
+    attend = attention(torch)
 
     class Block(nn.Module):
         def __init__(self):
@@ -49,7 +61,7 @@ def make_model(torch, a):
                 part.view(b, t, a.heads, c // a.heads).transpose(1, 2)
                 for part in self.attn(self.norm1(x)).split(c, dim=2)
             )
-            mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            mixed = attend(q, k, v)
             x = x + self.proj(mixed.transpose(1, 2).reshape(b, t, c))
             return x + self.mlp_proj(functional.gelu(self.fc(self.norm2(x)), approximate="tanh"))
 
@@ -79,7 +91,7 @@ def make_optimizer(torch, model):
     options = {"lr": 6e-4, "betas": (0.9, 0.95), "weight_decay": 0.1}
     try:
         return torch.optim.AdamW(model.parameters(), fused=True, **options)
-    except RuntimeError:
+    except (RuntimeError, TypeError):  # not on the CPU; PyTorch 1 has no such word
         return torch.optim.AdamW(model.parameters(), **options)
 
 

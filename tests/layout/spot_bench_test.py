@@ -1,5 +1,6 @@
 """What tools/bench spot adds up: each sum beside the same by hand."""
 
+import argparse
 import os
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import bench_meter  # noqa: E402  (its folder is on the path only now)
 import bench_notice  # noqa: E402
 import bench_spot as bench  # noqa: E402
 import spot_trace  # noqa: E402
+import torch_trace  # noqa: E402
 
 # 32 machines make a step in 2 s, 16 in 4 s.
 MOMENTS = [(0, 32), (100, 16), (300, 0), (400, 32), (1000, 32)]
@@ -118,6 +120,41 @@ def test_a_traces_pods_are_as_many_as_its_machines_at_each_moment(name):
         late = sum(middle - 31 <= pod.bound <= middle + 31 or middle - 31 <= pod.ended <= middle + 1 for pod in workers)
         assert abs(sum(pod.bound <= middle < pod.ended for pod in workers) - count) <= late
     assert max(pod.worker for pod in workers) < max(count for _, count in moments)
+
+
+def test_nobody_who_is_spared_goes():
+    moments = [(0, 4), *((n, 4 if n % 20 == 0 else 2) for n in range(10, 200, 10)), (200, 4)]
+    assert any(drill.startswith("kill:0@") for drill in bench.drills(moments, "kill", 1))
+    assert not any(drill.startswith("kill:0@") for drill in bench.drills(moments, "kill", 1, spared={0}))
+
+
+def test_processes_are_held_to_their_own_undisturbed_run_and_to_torchruns_share():
+    moments = [(0, 4), (30, 2), (60, 4), (90, 4)]
+    plan = ["kill:1@30s", "kill:2@30s", "join@60s", "join@60s"]
+    ours = [bench.Played("Ringmaster", "is told (SIGTERM)", plan, 900, 0, 1000), bench.Played("Ringmaster", "is killed (SIGKILL)", plan, 800, 2, 1000)]
+    theirs = bench.Played("torchrun", "is killed (SIGKILL)", plan, 50, 1, 200)
+    lines = bench.process_lines("p3", moments, ours, theirs, 0.3, 1.0)
+    price = (30 * 4 + 30 * 2 + 30 * 4) * 0.3 / 50 / (4 * 90 / 200)
+    assert [cell.strip() for cell in lines[6].split("|")[3:9]] == ["2, and 2 come", "200", "50", "25.0%", "1", f"{price:.2f}"]
+    assert "keeps 3.60 times what torchrun keeps where its workers are told, 3.20 times" in lines[-1]
+    assert bench.process_lines("p3", moments, ours, "torchrun: none.", 0.3, 1.0)[-1] == "torchrun: none."
+
+
+def test_torchruns_steps_are_those_of_one_rank_within_the_time_and_what_it_made_twice_counts_once():
+    def made(step, at, rank=0):
+        return {"step": step, "rank": rank, "time": at, "world": 4}
+    steps = [made(7, 1.0), made(8, 2.0), made(8, 2.0, 1), made(9, 3.0), made(9, 8.0), made(10, 9.0), made(11, 99.0)]
+    assert torch_trace.count(steps, steps[0], 10) == (3, 1)
+    assert [torch_trace.read(word) for word in ("kill:3@12.5s", "join@20s")] == [(12.5, 3), (20.0, None)]
+    with pytest.raises(argparse.ArgumentTypeError):
+        torch_trace.read("term:3@12s")
+
+
+def test_where_torchrun_can_t_be_had_the_page_says_why():
+    def peer(_python, _script, *_words):
+        return answers.pop(0)
+    for answers, said in (([None], "has no torch"), ([{}], "did not begin"), ([{"steps": 9}, {}], "did not begin")):
+        assert said in bench.torchrun_played(peer, "python3", [(0, 4), (90, 4)], [])
 
 
 def test_listening_is_nothing_measurable_where_it_differs_no_more_than_two_that_do_not_listen():
