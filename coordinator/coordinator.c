@@ -3,7 +3,6 @@
  * decides nothing about the ring. */
 #include "coordinator/coordinator.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,6 +22,7 @@
 #include "coordinator/pod_job.h"
 #include "coordinator/settings.h"
 #include "coordinator/status/history.h"
+#include "coordinator/status/query.h"
 #include "coordinator/status/rdzv_text.h"
 #include "coordinator/successor.h"
 
@@ -77,6 +77,8 @@ struct coordinator {
     rm_time leave_at;            /* told to go: it serves until then, or until no agent is left; RM_NEVER */
     struct successor *successor; /* told to go: whether it is there is looked for; NULL: it is not */
     bool successor_there;
+    struct rdzv_relief relief;   /* a watcher says whose machines may go, and the core was not told: */
+    bool relief_asked;           /* of this */
     bool mute;                   /* nobody reads the events */
     struct pod_job *preparation; /* NULL: under `ringmaster run`, which did it */
     bool preparing;              /* what the job is is not known yet: agents are not heard */
@@ -250,6 +252,8 @@ static void arm_timer(struct coordinator *c)
     rm_time deadline = c->ending ? c->ending_until : rdzv_deadline(c->rdzv);
     if (!c->ending && c->leave_at < deadline)
         deadline = c->leave_at;
+    if (!c->ending && c->relief_asked)
+        deadline = loop_now(c->loop);
     loop_timer_set(c->timer, deadline);
 }
 
@@ -311,7 +315,9 @@ static void timer_fired(void *ctx)
         loop_stop(c->loop);
         return;
     }
-    step(c, &(struct rdzv_event){.kind = RDZV_TICK});
+    struct rdzv_event event = {.kind = c->relief_asked ? RDZV_RELIEVE : RDZV_TICK, .relief = c->relief};
+    c->relief_asked = false;
+    step(c, &event);
 }
 
 static void conn_opened(void *ctx, struct ws_conn *conn)
@@ -423,17 +429,24 @@ static void conn_closed(void *ctx, struct ws_conn *conn, const char *why)
     free(peer);
 }
 
-/* The revision that the watcher knows: "after=17"; -1 where it does not say. */
-static int64_t known_revision(const char *query)
+/* The core is told in a turn of its own: what comes of it may answer this question, too. Of one that waits it
+ * was told when it came, and a newer one may have been asked since. */
+static void note_relief(struct coordinator *c, const struct ws_get *get, const struct query *query)
 {
-    int64_t known;
-    int end = 0;
-    return sscanf(query, "after=%" SCNd64 "%n", &known, &end) == 1 && !query[end] ? known : -1;
+    bool first = get->waited == 0 || get->waited == RM_NEVER;
+    if (!c->options->pod || !query->relieves || !first)
+        return;
+    c->relief = query->relief;
+    c->relief_asked = true;
+    arm_timer(c);
 }
 
 static int http_status(struct coordinator *c, const struct ws_get *get, struct str *body)
 {
-    bool news = known_revision(get->query) != c->history->revision;
+    struct query query;
+    query_read(get->query, &query);
+    note_relief(c, get, &query);
+    bool news = query.after != c->history->revision;
     if (!news && !c->ending && get->waited < news_within) {
         if (!ws_gets_waiting(c->ws))
             loop_timer_set(c->patience, loop_now(c->loop) + news_look);

@@ -27,7 +27,7 @@ enum {
     HTTP_BODY_MAX = 4 << 20,
     CLOSE_SECONDS = 2, /* for what is queued to leave a connection that is being closed */
     GETS_WAITING_MAX = 32,
-    GET_PATH_MAX = 128,
+    GET_PATH_MAX = 256,
     ACCEPT_MAX = 1024,
     HOST_MAX = 256,
     BACKLOG = 1024,

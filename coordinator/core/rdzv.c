@@ -29,6 +29,7 @@
 #include "coordinator/core/rdzv_progress.h"
 #include "coordinator/core/rdzv_recover.h"
 #include "coordinator/core/rdzv_recovery.h"
+#include "coordinator/core/rdzv_relief.h"
 #include "coordinator/core/rdzv_remedy.h"
 #include "coordinator/core/rdzv_report.h"
 #include "coordinator/core/rdzv_save.h"
@@ -102,6 +103,7 @@ static void settle(const struct turn *turn)
         enum rdzv_state before = st->state;
         int64_t round = st->round;
         rdzv_will_settle(turn);
+        rdzv_relief_settle(turn);
         if (st->state == RDZV_RECOVERING)
             rdzv_settle_recovering(turn);
         else if (st->final_saved && st->digest_known && st->state != RDZV_SAVING)
@@ -409,6 +411,9 @@ static void on_event(const struct turn *turn, const struct rdzv_event *event)
         break;
     case RDZV_ACT:
         on_act(st, event);
+        break;
+    case RDZV_RELIEVE:
+        rdzv_relief_asked(turn, &event->relief);
         break;
     case RDZV_INTERRUPT:
         if (!st->ending.set) {

@@ -15,6 +15,7 @@
 #include "coordinator/core/rdzv_progress.h"
 #include "coordinator/core/rdzv_recover.h"
 #include "coordinator/core/rdzv_recovery.h"
+#include "coordinator/core/rdzv_relief.h"
 #include "coordinator/core/rdzv_resume.h"
 #include "coordinator/core/rdzv_ring.h"
 #include "coordinator/core/rdzv_states.h"
@@ -60,6 +61,7 @@ static void choose_members(struct rdzv *st)
         st->member[at] = i;
     }
     rdzv_will_make_room(st, before_it);
+    rdzv_relief_make_room(st, before_it);
     if (st->world > most)
         st->world = most;
     RM_ASSERT(st->world > 0 && st->world <= most, "a ring of %d, the job takes 1 to %d", st->world, most);
@@ -102,7 +104,8 @@ static void choose_sources(struct rdzv *st, struct msg_form *f, const struct msg
         return;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
-        if (!rdzv_usable(st, w) || (rdzv_candidate(st, w) && !w->goes) || !holds(w, resume))
+        bool makes_room = w->goes || rdzv_is_eased(st, w);
+        if (!rdzv_usable(st, w) || (rdzv_candidate(st, w) && !makes_room) || !holds(w, resume))
             continue;
         if (!set_is_empty(rdzv_pairs_in_ring(st, i)) && !st->pairs.too_few)
             continue;
@@ -299,7 +302,8 @@ static void begin_training(const struct turn *turn)
     rdzv_interval_begins(turn);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
-        bool let_go_now = w->rank < 0 && rdzv_is_going(w); /* of the ring before, as will be told */
+        bool going = rdzv_is_going(w) || rdzv_is_eased(st, w);
+        bool let_go_now = w->rank < 0 && going; /* of the ring before, as will be told */
         if (!let_go_now)
             w->old_rank = w->rank >= 0 ? w->rank : INT_MAX;
         w->serving = false;

@@ -359,6 +359,8 @@ struct rdzv {
     rm_time arrived, left;       /* newest arrival; newest quiescing that a leave began */
     rm_time leave_asked;         /* the first leave since then */
     struct leave_times leave_times;
+    struct rdzv_relief relief; /* who is to go when another one has come in its place: rdzv_relief.h... */
+    rm_time relief_until;      /* ...until then */
     struct rdzv_ahead ahead[RDZV_AHEAD_MAX];
     rm_time reform_cost;
     rm_time turned, hang_look_at; /* newest sign that the ring, or its forming, moves on; no look before */

@@ -12,6 +12,7 @@
 #include "coordinator/core/rdzv_program.h"
 #include "coordinator/core/rdzv_progress.h"
 #include "coordinator/core/rdzv_recovery.h"
+#include "coordinator/core/rdzv_relief.h"
 #include "coordinator/core/rdzv_save.h"
 #include "coordinator/core/rdzv_stop.h"
 #include "coordinator/core/rdzv_who.h"
@@ -51,7 +52,8 @@ static bool wants_to_join(const struct rdzv *st, const struct rdzv_worker *w)
 {
     bool there = w->presence == PRESENT && w->trainer_pid && w->rank < 0 && !w->leaving && !w->goes &&
                  !w->released && w->asked == RM_NEVER; /* it answers */
-    return there && !rdzv_held_back(st, w) && !rdzv_pairs_bar(st, rdzv_index(st, w));
+    return there && !rdzv_held_back(st, w) && !rdzv_pairs_bar(st, rdzv_index(st, w)) &&
+           !rdzv_relief_bars(st, w);
 }
 
 /* Whether what is left to do takes longer than making room for a newcomer. */
@@ -71,7 +73,7 @@ static bool awaits_a_leave(const struct rdzv *st)
     bool may = false;
     for (int r = 0; r < st->world; r++) {
         const struct rdzv_worker *w = &st->worker[st->member[r]];
-        may |= w->noticed && w->notice.certainty == NOTICE_MAY;
+        may |= w->noticed && w->notice.certainty == NOTICE_MAY && !rdzv_is_eased(st, w);
     }
     return may && st->settings.program && st->settings.unsupervised;
 }
@@ -79,7 +81,8 @@ static bool awaits_a_leave(const struct rdzv *st)
 /* When the join of those who wait may begin; *ret_first is one of them. RM_NEVER: there is none. */
 static rm_time join_at(const struct rdzv *st, int *ret_first)
 {
-    int most = rdzv_members_max(st), stay = st->world - rdzv_will_members(st);
+    int most = rdzv_members_max(st);
+    int stay = st->world - rdzv_will_members(st) - rdzv_relief_makes_room(st);
     RM_ASSERT(stay >= 0 && stay <= st->world, "%d of a ring of %d stay", stay, st->world);
     rm_time first = RM_NEVER;
     bool more_coming = false;
@@ -90,7 +93,8 @@ static rm_time join_at(const struct rdzv *st, int *ret_first)
             first = w->joined;
             *ret_first = i;
         }
-        bool here = (w->rank >= 0 && !w->goes) || wants_to_join(st, w);
+        bool makes_room = w->goes || rdzv_is_eased(st, w);
+        bool here = (w->rank >= 0 && !makes_room) || wants_to_join(st, w);
         bool coming = !here && w->rank < 0 && w->expected >= 0 && !w->leaving && !w->released;
         here_now += here;
         more_coming = more_coming || (coming && !rdzv_pairs_bar(st, i));

@@ -88,11 +88,22 @@ struct rdzv_settings {
     struct rdzv_predecessor predecessor;
 };
 
+/* Whose machines may go: each of them is to go when another one has come in its place. The newest word says
+ * all of it, and holds for a minute. */
+struct rdzv_relief {
+    int stay; /* members that nothing is known against are not to be fewer by it; workers_min at least */
+    int count;
+    struct {
+        int worker, attempt;
+    } one[RM_WORKERS_MAX];
+};
+
 enum rdzv_event_kind {
     RDZV_MESSAGE,   /* conn, message: verified */
     RDZV_CLOSED,    /* conn */
     RDZV_EXPECT,    /* expect: who lives or is on the way */
     RDZV_ACT,       /* act: a drill is about to be done */
+    RDZV_RELIEVE,   /* relief */
     RDZV_INTERRUPT, /* a person wants it saved and ended */
     RDZV_TICK,      /* time passed */
 };
@@ -103,6 +114,7 @@ struct rdzv_event {
     const struct message *message; /* borrowed for the call */
     struct command_expect expect;
     struct command_act act;
+    struct rdzv_relief relief;
 };
 
 /* What the world is told: those of the events (common/wire/event.h) that this core has to tell. */

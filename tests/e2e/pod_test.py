@@ -180,6 +180,19 @@ def test_of_two_attempts_the_lower_one_is_sent_away(pods):
     assert "replaced by attempt 2" in workers[1].last_word()["reason"]
 
 
+def test_who_may_go_leaves_in_the_change_in_which_another_one_takes_its_place(pods):
+    group = pods()
+    workers, coordinator = begin(group, 3)
+    group.get("/v1/status?relieve=1.1&stay=3")
+    group.worker(3)
+    status = group.ring((0, 1), (2, 1), (3, 1))
+    assert [e["world"] for e in status["events"] if e["event"] == "ringFormed"] == [3, 3], "one change of the two"
+    assert workers[1].wait() == 0, group.tail()
+    assert workers[1].last_word() == {"left": True}
+    assert coordinator.wait() == 0, group.tail()
+    assert coordinator.last_word()["weightsSha256"] == group.sha256
+
+
 def test_all_leave_at_once_with_one_stop_and_a_checkpoint_and_come_back(pods):
     group = pods()
     workers, coordinator = begin(group, 3)

@@ -68,6 +68,31 @@ Test(relief, who_comes_in_the_place_of_a_member_joins_when_that_one_leaves)
     story_end(&s);
 }
 
+/* Who makes workers has asked for it before: there is nothing to wait for. */
+Test(relief, who_is_eased_and_who_comes_change_places_at_once)
+{
+    struct story s;
+    struct rdzv_event e = {.kind = RDZV_RELIEVE, .relief = {.stay = 2, .count = 1}};
+    two_run(&s);
+    int64_t ring = s.st->ring.n;
+    e.relief.one[0].worker = 1;
+    play(&s, &e);
+    hello(&s, 2, 0);
+    answers(&s, 2);
+    after(&s, 200 * RM_MS);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", rdzv_why(s.st));
+    for (int w = 2; w >= 0; w--)
+        answers(&s, w);
+    after(&s, 100 * RM_MS);
+    ready(&s, 0, 0);
+    ready(&s, 2, 0);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
+    cr_assert(s.st->world == 2 && s.st->worker[1].rank < 0);
+    cr_assert_eq(s.st->ring.n, ring + 1, "one change for the two");
+    cr_assert(said(&s, "send 1 release"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 Test(relief, where_that_one_does_not_leave_the_other_joins_all_the_same)
 {
     struct story s;

@@ -1,7 +1,6 @@
 /* Workers whose machines will go, and who train on: until their places are taken, or until the time of a
  * leave remains. */
-#include "coordinator/core/rdzv_state.h"
-#include "tests/unit/coordinator/core/story.h"
+#include "tests/unit/coordinator/core/will_story.h"
 
 Test(leave_times, twice_the_longest_of_the_newest_eight_is_kept_and_what_a_moment_may_be_off)
 {
@@ -24,103 +23,6 @@ Test(leave_times, twice_the_longest_of_the_newest_eight_is_kept_and_what_a_momen
             leave_times_add(&times, cases[i].took[j]);
         cr_assert_eq(leave_times_margin(&times, cases[i].step), cases[i].margin, "case %zu", i);
     }
-}
-
-static void word_of(struct story *s, int w, const char *pool, enum msg_notice_word word, rm_time left)
-{
-    struct message m;
-    message_init(&m, MSG_NOTICED);
-    m.noticed.word = word;
-    m.noticed.left = left;
-    text_copy(m.noticed.source, sizeof m.noticed.source, word == NOTICED_WILL ? "aws-spot" : "");
-    text_copy(m.noticed.cause, sizeof m.noticed.cause, word == NOTICED_WILL ? "reclaim" : "");
-    text_copy(m.noticed.pool, sizeof m.noticed.pool, pool);
-    hear(s, w, &m);
-}
-
-static void word(struct story *s, int w, enum msg_notice_word word, rm_time left)
-{
-    word_of(s, w, "", word, left);
-}
-
-static void leaves_later(struct story *s, int w, rm_time left)
-{
-    struct message m;
-    message_init(&m, MSG_LEAVING);
-    text_copy(m.leaving.reason, sizeof m.leaving.reason, "aws-spot");
-    m.leaving.deadline = left;
-    m.leaving.trains_on = true;
-    hear(s, w, &m);
-}
-
-static void goes_in(struct story *s, int w, rm_time left)
-{
-    word(s, w, NOTICED_WILL, left);
-    leaves_later(s, w, left);
-}
-
-static struct rdzv_settings pods(void)
-{
-    struct rdzv_settings settings = story_settings(1);
-    settings.unsupervised = true;
-    settings.workers_target = 3;
-    settings.leave_unsaved = true;
-    return settings;
-}
-
-static void beats(struct story *s)
-{
-    for (int w = 0; w < RM_WORKERS_MAX; w++) {
-        struct message m;
-        message_init(&m, MSG_HEARTBEAT);
-        m.heartbeat.counter = s->now / RM_MS;
-        m.heartbeat.waiting_for = -1;
-        if (s->conn[w] >= 0)
-            hear(s, w, &m);
-    }
-}
-
-/* All who are connected say so, and steps are made. */
-static void passes(struct story *s, rm_time time)
-{
-    for (rm_time end = s->now + time; s->now < end && rdzv_state(s->st) == RDZV_TRAINING;) {
-        beats(s);
-        progress(s, s->st->member[0], s->st->told + 1);
-        after(s, rm_earlier(500 * RM_MS, end - s->now));
-    }
-}
-
-/* Workers 0 to 2 train, at step 9. */
-static void three_train(struct story *s, struct rdzv_settings settings)
-{
-    story_begin(s, settings);
-    first_come(s, 3);
-    for (int w = 0; w < 3; w++)
-        listed(s, w, -1, -1);
-    after(s, settings.join_window);
-    for (int w = 0; w < 3; w++)
-        ready(s, w, 0);
-    cr_assert_eq(rdzv_state(s->st), RDZV_TRAINING, "%s", str_text(&s->log));
-    progress(s, 0, 9);
-    forget(s);
-}
-
-static void answer(struct story *s, int w)
-{
-    bool holds = s->st->worker[w].old_rank != INT32_MAX;
-    stopped(s, w, holds ? s->st->told : -1, holds ? s->st->told : -1);
-}
-
-static bool is_member(const struct story *s, int w)
-{
-    return s->st->worker[w].rank >= 0;
-}
-
-static void three_answer(struct story *s, int a, int b, int c)
-{
-    answer(s, a);
-    answer(s, b);
-    answer(s, c);
 }
 
 Test(will, who_goes_trains_on_until_only_the_time_of_a_leave_remains)

@@ -1,0 +1,32 @@
+/* Workers whose machines may go: each leaves when another one has come in its place, and not before.
+ *
+ * Of them whoever starts workers knows, by cordons and taints, and it makes one more for each and asks here.
+ * Whether the leave may be is decided when the members of a ring are chosen, and nowhere else: who will go
+ * by another word (rdzv_will.h) has its place taken in that moment, too, and one newcomer is not to be
+ * counted for both. So nothing comes of such a word but that a newcomer takes that place rather than one
+ * beside it: no ring is smaller by it than the one before, nor has fewer than `stay` of whom no end is known.
+ * Who is not chosen leaves once that ring trains; where the ring comes to nothing it is still there. */
+#ifndef RM_COORDINATOR_RDZV_RELIEF_H
+#define RM_COORDINATOR_RDZV_RELIEF_H
+
+#include "coordinator/core/rdzv_state.h"
+
+/* A word of who is eased, in the place of the last one. */
+void rdzv_relief_asked(const struct turn *turn, const struct rdzv_relief *relief);
+
+/* It is to go when another one has come in its place, and nothing else is known of it. */
+bool rdzv_is_eased(const struct rdzv *st, const struct rdzv_worker *w);
+/* Members of the ring as it stands that are. */
+int rdzv_relief_members(const struct rdzv *st);
+/* One more that stays takes the place of one of them. */
+bool rdzv_relief_makes_room(const struct rdzv *st);
+/* Takes those out of the members that were chosen for the next ring whose places others have; before: members
+ * of the ring as it stood. */
+void rdzv_relief_make_room(struct rdzv *st, int before);
+
+/* In TRAINING: lets go whoever was not chosen, and is not needed beside the ring. */
+void rdzv_relief_settle(const struct turn *turn);
+/* It waits beside a ring that has all places taken without it. */
+bool rdzv_relief_bars(const struct rdzv *st, const struct rdzv_worker *w);
+
+#endif
