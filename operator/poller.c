@@ -18,6 +18,8 @@ struct poller {
     char job[OP_NAME_MAX], ip[RM_ADDRESS_MAX];
     int term, failures;
     int64_t revision; /* that is known; 0: none */
+    char relief[OP_RELIEF_MAX];
+    bool says, said; /* that with the question under way; with the newest that was answered */
     rm_time asked_at;
 };
 
@@ -76,6 +78,7 @@ static void done(void *ctx, const struct http_answer *answer)
         fail(poller, err.text);
     } else {
         poller->revision = view->revision;
+        poller->said = poller->says;
         str_clear(&poller->answer);
         poller->answer = str_init(OP_ANSWER_MAX);
         ask_later(poller);
@@ -86,11 +89,16 @@ static void done(void *ctx, const struct http_answer *answer)
 static void ask(void *ctx)
 {
     struct poller *poller = ctx;
-    char url[RM_ADDRESS_MAX + 64], after[32] = "";
+    char url[RM_ADDRESS_MAX + OP_RELIEF_MAX + 64], after[OP_RELIEF_MAX + 32] = "";
     int port = poller->options.port ? poller->options.port : OP_COORDINATOR_PORT;
     const char *form = strchr(poller->ip, ':') ? "http://[%s]:%d/v1/status%s" : "http://%s:%d/v1/status%s";
+    const char *relief = *poller->relief ? poller->relief : poller->said ? "relieve=" : "";
     if (poller->revision)
-        snprintf(after, sizeof after, "?after=%lld", (long long)poller->revision);
+        snprintf(after, sizeof after, "?after=%lld%s%s", (long long)poller->revision, *relief ? "&" : "",
+                 relief);
+    else if (*relief)
+        snprintf(after, sizeof after, "?%s", relief);
+    poller->says = *poller->relief;
     snprintf(url, sizeof url, form, poller->ip, port, after);
     struct http_request request = {.method = "GET",
                                    .url = url,
@@ -117,7 +125,21 @@ void poller_ask(struct poller *poller, const char *job, const char *ip, int term
     text_copy(poller->ip, sizeof poller->ip, ip);
     poller->term = term;
     poller->revision = poller->failures = 0;
+    poller->said = false;
     loop_timer_set(poller->timer, *ip ? loop_now(poller->loop) : RM_NEVER);
+}
+
+void poller_say(struct poller *poller, const char *relief)
+{
+    if (!strcmp(poller->relief, relief))
+        return;
+    text_copy(poller->relief, sizeof poller->relief, relief);
+    if (!poller->call) /* it is about to be asked, or nobody is */
+        return;
+    http_cancel(poller->call);
+    poller->call = NULL;
+    poller->said = poller->said || poller->says;
+    loop_timer_set(poller->timer, rm_later(loop_now(poller->loop), poller->asked_at + apart));
 }
 
 int poller_open(struct poller **ret, struct loop *loop, const struct poller_options *options,

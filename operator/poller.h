@@ -8,7 +8,7 @@
 
 #include "common/loop/loop.h"
 #include "common/net/http.h"
-#include "operator/core/coordinator.h"
+#include "operator/core/plan.h"
 
 struct poller_options {
     struct http *http;
@@ -28,5 +28,8 @@ void poller_free(struct poller *poller);
 /* Whom to ask: of which job (name_identity), at which address and term. The same again changes nothing; "" is
  * nobody. */
 void poller_ask(struct poller *poller, const char *job, const char *ip, int term);
+/* What to say with each question ("relieve=2.1&stay=3"; "": nothing): at once where it is something else than
+ * was said last. Behind such a word nothing is said as "relieve=", which takes it back. */
+void poller_say(struct poller *poller, const char *relief);
 
 #endif

@@ -126,8 +126,10 @@ static void ask_coordinator(struct reconcile_state *state, const struct op_plan 
     note_asked(state, plan->poll_ip, plan->poll_term);
     if (!state->poller && *plan->poll_ip)
         poller_open(&state->poller, r->options.loop, &options, NULL);
-    if (state->poller)
-        poller_ask(state->poller, identity, plan->poll_ip, plan->poll_term);
+    if (!state->poller)
+        return;
+    poller_ask(state->poller, identity, plan->poll_ip, plan->poll_term);
+    poller_say(state->poller, plan->relief);
 }
 
 /* It is another operator's now: as if we had not been there. */

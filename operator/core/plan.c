@@ -73,5 +73,6 @@ void plan_print(const struct op_plan *plan, bool bodies, struct str *out)
         str_addf(out, "%s %s  %s\n", plan->event[i].warning ? "warn" : "event", plan->event[i].reason,
                  plan->event[i].note);
     if (*plan->poll_ip)
-        str_addf(out, "poll %s term %d\n", plan->poll_ip, plan->poll_term);
+        str_addf(out, "poll %s term %d%s%s\n", plan->poll_ip, plan->poll_term, *plan->relief ? " " : "",
+                 plan->relief);
 }

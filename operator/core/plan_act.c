@@ -348,6 +348,7 @@ static void poll(struct planner *p)
         return;
     text_copy(p->plan->poll_ip, sizeof p->plan->poll_ip, pod->ip);
     p->plan->poll_term = slot->attempt;
+    surge_say_asked(p, p->plan->relief);
 }
 
 void plan_act(struct planner *p)

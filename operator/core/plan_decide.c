@@ -47,6 +47,7 @@ static void allocate(struct op_slot *slot)
     if (slot->state != OP_SLOT_SKIPPED)
         slot->attempt++;
     slot->state = OP_SLOT_WANTED;
+    slot->asked = false;
 }
 
 static bool is_quarantined(const struct planner *p, int index)
@@ -184,7 +185,7 @@ static void shrink_by_one(struct planner *p)
 static void relieve(struct planner *p)
 {
     for (int victim; (victim = least_worth(p, true)) >= 0;) {
-        surge_relieve(p, victim);
+        surge_relieve(p, find_live(p, victim));
         withdraw(&p->next.workers.slot[victim]);
     }
 }
@@ -217,6 +218,7 @@ static void decide_workers(struct planner *p)
     if (p->mode == OP_RUN && !p->finishing)
         relieve(p);
     p->next.workers.surge = surge_decide(p);
+    surge_ask(p);
     int desired = find_places(p) + p->next.workers.surge;
     RM_ASSERT(p->next.workers.surge >= 0, "%d workers more than wanted", p->next.workers.surge);
     for (int live = plan_live(&p->next); live > desired; live--)

@@ -207,6 +207,10 @@ static void observe_worker(struct planner *p, int index)
     if (slot->state != OP_SLOT_PRESENT || !has_ended(p, pod, index, &ending))
         return;
     slot->state = OP_SLOT_ENDED;
+    if (slot->asked && !strcmp(ending.reason, "Left")) {
+        surge_relieve(p, pod);
+        return;
+    }
     p->lost[index] = pod && !pod_is_over(pod) && ending.counted == OP_COUNT_INFRASTRUCTURE;
     RM_ASSERT(!slot_is_live(slot), "attempt %d of worker %d has ended, and is wanted", slot->attempt, index);
     note_end(p, slot, pod, p->lost[index]);

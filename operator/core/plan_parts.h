@@ -99,9 +99,12 @@ int64_t plan_rests_until(const struct planner *p, const struct op_slot *slot, co
 /* plan_surge.c: first the replacement, then the leave */
 bool surge_is_uneasy(const struct planner *p, int index);        /* it is on a machine that may go, or will */
 bool surge_leaves_by_itself(const struct planner *p, int index); /* that will, when it is time */
-int surge_decide(const struct planner *p);               /* how many more than the target are wanted */
+int surge_decide(const struct planner *p); /* how many more than the target are wanted */
+void surge_ask(struct planner *p);         /* whom the coordinator is to let go when it may */
+void surge_say_asked(const struct planner *p, char out[OP_RELIEF_MAX]); /* as it is asked */
 bool surge_relieves(const struct planner *p, int index); /* it is uneasy, and all places are taken without */
-void surge_relieve(struct planner *p, int index);        /* tells that it goes, and from where */
+/* Tells that it goes, or has gone, and from where. */
+void surge_relieve(struct planner *p, const struct pod_view *pod);
 bool surge_is_more(const struct planner *p, int index); /* its pod, to be made, is for more than the places */
 void surge_bar(const struct planner *p, struct op_elsewhere *ret); /* those machines, to a pod of those */
 

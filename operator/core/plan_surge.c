@@ -5,6 +5,11 @@
  * when it is in the ring who is on that machine goes. Where there is no place for another one nothing
  * changes, and where the warning is withdrawn who came last goes. How many at a time: scheduling.surge.
  *
+ * When that is its coordinator decides, which is asked with each question for its status, from before the
+ * replacement is made: it alone knows whose place who comes has taken, as others may go at the same time
+ * whose machines *will* go. We tell nobody to leave on account of who waits beside a ring. Of a replacement
+ * that was in the ring before that was asked we do.
+ *
  * Whose machine *will* go at a moment that is known trains on, and its coordinator lets it go when another
  * one has its place, or when it is time. So for each of those another one is made at once, and nobody is told
  * to leave by us. */
@@ -47,6 +52,13 @@ bool surge_leaves_by_itself(const struct planner *p, int index)
     return is_heard(p) && will_go(p, index);
 }
 
+static bool was_asked(const struct planner *p, int index)
+{
+    const struct op_slot *slot = &p->stored->workers.slot[index];
+    return slot->asked && slot->attempt == p->next.workers.slot[index].attempt;
+}
+
+/* Who was asked and is not there any more may have left by it. */
 static bool may_have_to_go(const struct planner *p, int index)
 {
     const struct pod_view *pod = placed_pod(p, index);
@@ -54,7 +66,8 @@ static bool may_have_to_go(const struct planner *p, int index)
         return false;
     const struct node_view *node = find_node(p, pod);
     const struct op_present *there = present(p, index);
-    return (node && *node->may_leave) || (there && there->may_go) || plan_may_return(p, pod);
+    bool told = there ? there->may_go : was_asked(p, index);
+    return told || (node && *node->may_leave) || plan_may_return(p, pod);
 }
 
 bool surge_is_uneasy(const struct planner *p, int index)
@@ -73,22 +86,45 @@ int surge_decide(const struct planner *p)
     return (may < p->job->surge ? may : p->job->surge) + will;
 }
 
-/* Would who waits have a place as soon as somebody leaves, and not before? A program that a change of members
- * restarts takes the two in one. */
-static bool waits_for_a_leave(const struct planner *p, const struct coordinator_view *view)
+/* As many as scheduling.surge says; who was asked for stays so while its machine may go. */
+void surge_ask(struct planner *p)
 {
-    return p->job->stepless || view->ring_size >= p->job->workers_max;
+    int asked = 0;
+    bool runs = p->mode == OP_RUN && !p->finishing;
+    for (int first = 1; first >= 0; first--)
+        for (int i = 0; i < RM_WORKERS_MAX; i++) {
+            struct op_slot *slot = &p->next.workers.slot[i];
+            bool may = runs && slot->state == OP_SLOT_PRESENT && may_have_to_go(p, i);
+            if (was_asked(p, i) != (first != 0))
+                continue;
+            slot->asked = may && asked < p->job->surge;
+            asked += slot->asked;
+        }
 }
 
-/* That train, or do so as soon as another one leaves. */
-static int in_their_places(const struct planner *p, const struct coordinator_view *view)
+/* "relieve=2.1,4.3&stay=3": of whom that stands in the status, so that it is known why they went. */
+void surge_say_asked(const struct planner *p, char out[OP_RELIEF_MAX])
+{
+    struct str text = str_init(OP_RELIEF_MAX - 1);
+    int places = find_places(p), least = p->job->workers_min;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct op_slot *slot = &p->stored->workers.slot[i];
+        if (slot->asked && p->next.workers.slot[i].asked)
+            str_addf(&text, "%s%d.%d", text.length ? "," : "relieve=", i, slot->attempt);
+    }
+    if (text.length)
+        str_addf(&text, "&stay=%d", places > least ? places : least);
+    text_copy(out, OP_RELIEF_MAX, text.truncated ? "" : str_text(&text));
+    str_clear(&text);
+}
+
+/* That train, and stay. */
+static int in_their_places(const struct planner *p)
 {
     int count = 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct op_present *there = find_live(p, i) ? present(p, i) : NULL;
-        if (there)
-            count += (there->in_ring && !there->will_go) ||
-                     (there->waits && waits_for_a_leave(p, view) && !surge_is_uneasy(p, i));
+        count += there && there->in_ring && !there->will_go;
     }
     return count;
 }
@@ -100,26 +136,24 @@ bool surge_relieves(const struct planner *p, int index)
         return false;
     const struct op_present *there = present(p, index);
     int places = find_places(p), least = p->job->workers_min;
-    int stay = in_their_places(p, view) - (there && there->in_ring);
+    int stay = in_their_places(p) - (there && there->in_ring);
     return stay >= places && stay >= least;
 }
 
 /* What its Node says keeps the next ones away by itself. Of what the machine alone was told nobody knows any
  * more when no worker is there: it is remembered, or the next replacement would be put there and be told. */
-void surge_relieve(struct planner *p, int index)
+void surge_relieve(struct planner *p, const struct pod_view *pod)
 {
-    const char *why = "is no spot machine";
-    const struct pod_view *pod = find_live(p, index);
+    const char *why = "may go, as it was told";
     const struct node_view *node = find_node(p, pod);
-    const struct op_present *there = present(p, index);
     if (node && *node->may_leave)
         why = node->may_leave;
-    else if (there && there->may_go) {
-        why = "may go, as it was told";
+    else if (plan_may_return(p, pod))
+        why = "is no spot machine";
+    else
         account_unfit(&p->next.workers.left, pod->node);
-    }
     plan_event(p, false, "Relieved", "Replace",
-               "worker %d leaves %s, which %s; another one has taken its place", index, pod->node, why);
+               "worker %d leaves %s, which %s; another one has taken its place", pod->index, pod->node, why);
 }
 
 /* Of those to be made the last ones: the others are in places that nobody else has. */

@@ -69,6 +69,7 @@ struct op_slot {
     enum op_slot_state state;
     int attempt;      /* highest ever allocated; 0 while FREE */
     int quick;        /* attempts in a row that ended soon after their start... */
+    bool asked;       /* its coordinator is asked to let it go when another one has come in its place */
     int64_t quick_ms; /* ...the last of them then */
 };
 

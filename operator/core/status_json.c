@@ -69,6 +69,7 @@ static void read_slots(const struct js *list, struct job_status *ret)
         read_text(from, "state", state, sizeof state);
         slot->state = slot_state_of(state);
         read_quick(from, slot);
+        read_flag(from, "asked", &slot->asked);
     }
 }
 
@@ -271,6 +272,8 @@ static struct js *workers_json(const struct job_status *status, const char *job_
         js_set_string(s, "state", slot_state_name(ticking ? slot->state : decided(slot->state)));
         put_count(s, "quickEnds", slot->quick);
         put_instant(s, "quickEndTime", slot->quick_ms);
+        if (slot->asked)
+            js_set_bool(s, "asked", true);
         js_push(slots, s);
     }
     js_set(o, "slots", slots);

@@ -141,6 +141,28 @@ Test(poller, a_new_term_is_asked_at_its_own_place_and_nobody_means_silence)
     desk_close(&d);
 }
 
+/* A question that waits for news is asked anew, and what was said is taken back. */
+Test(poller, says_what_it_is_to_say_until_that_is_something_else)
+{
+    struct desk d;
+    desk_open(&d, 200, good);
+    d.silent_at = 2;
+    while (stub_requests(d.stub) < 2)
+        loop_turn(d.loop, false);
+    poller_say(d.poller, "relieve=2.1&stay=3");
+    while (d.told < 3)
+        loop_turn(d.loop, true);
+    poller_say(d.poller, "");
+    while (d.told < 5)
+        loop_turn(d.loop, true);
+    cr_assert_str_eq(str_text(&d.asked),
+                     "/v1/status /v1/status?after=17 /v1/status?after=17&relieve=2.1&stay=3 "
+                     "/v1/status?after=17&relieve=2.1&stay=3 /v1/status?after=17&relieve= "
+                     "/v1/status?after=17 ");
+    cr_assert_eq(d.failed, 0);
+    desk_close(&d);
+}
+
 static int page(void *ctx, const struct ws_get *get, struct str *body, const char **type)
 {
     struct desk *d = ctx;

@@ -9,6 +9,7 @@
 
 /* In parts, which run side by side, each within its time under the sanitizers as well. */
 enum { PARTS = 4, SEEDS = 120 / PARTS, DELETED = 40 };
+enum { MIXED = 20 };
 enum { ROUNDS = 400, CALM_ROUNDS = 3000 };
 
 struct run {
@@ -271,6 +272,39 @@ Test(operator_sim, who_is_told_in_time_is_replaced_before_it_goes, .timeout = 30
     }
     cr_assert_gt(left, SEEDS, "workers whose machines go are among what happens: %d", left);
     cr_assert_gt(surplus, SEEDS, "for each of them another one is made first");
+}
+
+/* Who comes waits beside a ring that takes no more, or until a program is restarted for it; whose place it
+ * has then its coordinator decides in one change. Machines may go, will, and don't after all, in one job and
+ * at any moment. */
+Test(operator_sim, one_who_comes_is_never_counted_for_two_who_go, .timeout = 300)
+{
+    int left = 0, relieved = 0;
+    for (uint64_t seed = 1; seed <= MIXED; seed++) {
+        struct run r = begin(seed);
+        r.w->mixed = r.w->sidecars = r.w->single = false;
+        r.w->beside = true;
+        r.w->launched = seed % 2;
+        if (!r.w->launched)
+            r.w->truth.job.max = 3;
+        for (int i = 0; i < ROUNDS && world_training(r.w) < 3; i++)
+            turn(&r, false);
+        for (int i = 0; i < 2 * ROUNDS; i++) {
+            r.w->step = 0;
+            if (i < ROUNDS && chance(&r, 15))
+                world_tell(r.w, chance(&r, 50) ? TOLD_MAY : TOLD_WILL, 600 * 1000);
+            crash_now_and_then(&r);
+            cr_assert_geq(world_training(r.w), 3, "seed %llu, round %d: %s", (unsigned long long)seed, i,
+                          r.w->truth.job.status);
+            relieved += strstr(r.w->relief, "relieve=") != NULL;
+        }
+        cr_assert_eq(r.w->late, 0, "seed %llu: nobody came in %d places", (unsigned long long)seed,
+                     r.w->late);
+        left += r.w->left;
+        end(&r);
+    }
+    cr_assert_gt(left, MIXED, "workers that go are among what happens: %d", left);
+    cr_assert_gt(relieved, MIXED, "some of them as they may have to: %d", relieved);
 }
 
 /* Machines go, and what they take along; the operator is killed and deposed, and pods that wait are deleted.

@@ -35,6 +35,14 @@ static void comes(struct cast *c, int index, bool in_ring)
     arrives(c, index, in_ring);
 }
 
+/* Its coordinator has let it go. */
+static void leaves(struct cast *c, int index)
+{
+    struct pod_view *pod = cast_worker(c, index);
+    pod->phase = OP_SUCCEEDED;
+    pod->terminated = pod->left = true;
+}
+
 /* Three train; worker 2, on a machine that may go now, has a replacement on its way. */
 static struct cast *with_one_more(const char *changes)
 {
@@ -262,23 +270,79 @@ Test(operator_surge, while_the_ring_stands_still_nobody_leaves)
     cast_free(c);
 }
 
-Test(operator_surge, in_a_ring_that_takes_no_more_a_place_is_made_for_who_waits)
+/* Who comes waits beside the ring, and may take another one's place in the moment in which we would send
+ * somebody away for it. */
+Test(operator_surge, who_waits_beside_a_ring_is_counted_by_its_coordinator_alone)
 {
-    struct cast *c = with_one_more("{\"workers\":{\"target\":3,\"max\":3}}");
-    comes(c, 3, false);
+    static const char *const jobs[] = {
+        "{\"workers\":{\"target\":3,\"max\":3}}",
+        "{\"trainer\":null,\"launch\":{\"command\":[\"sh\",\"-c\",\"train\"],\"mode\":\"Restart\"}}",
+    };
+    for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
+        struct cast *c = with_one_more(jobs[i]);
+        cr_assert(cast_says(c, "poll 10.244.0.1 term 1 relieve=2.1&stay=3"),
+                  "it is asked before who comes does");
+        comes(c, 3, false);
+        all_stay(c);
+        c->coordinator.worker[2] = c->coordinator.worker[3];
+        c->coordinator.worker[2].in_ring = true;
+        c->coordinator.workers_count = 3;
+        leaves(c, 2);
+        cr_assert(
+            cast_says(c, "event Relieved  worker 2 leaves node-2, which is cordoned; another one has taken "
+                         "its place"));
+        cast_settle(c);
+        cr_assert_eq(slot(c, 2)->state, OP_SLOT_ENDED);
+        cr_assert_eq(c->job.status.restarts.preemption, 0, "nobody was interrupted");
+        cr_assert_eq(c->job.status.workers.surge, 0);
+        cr_assert_neq(slot(c, 4)->state, OP_SLOT_WANTED);
+        cast_free(c);
+    }
+}
+
+/* Its coordinator knows no more of it than that it has left. */
+Test(operator_surge, of_who_left_for_its_machines_own_word_that_is_known_when_nobody_says_so_any_more)
+{
+    struct cast *c = cast_training("{}");
+    c->coordinator.worker[1].may_go = true;
     cast_settle(c);
-    cr_assert_eq(slot(c, 2)->state, OP_SLOT_ENDED);
+    comes(c, 3, true);
+    cr_assert(slot(c, 1)->asked);
+    c->coordinator.worker[1] = c->coordinator.worker[3];
+    c->coordinator.workers_count = 3;
+    leaves(c, 1);
+    cr_assert(cast_says(c, "event Relieved  worker 1 leaves node-1, which may go, as it was told; another "));
+    cast_settle(c);
+    cr_assert_str_eq(c->job.status.workers.left.name[0], "node-1");
     cast_free(c);
 }
 
-Test(operator_surge, a_program_that_changes_restart_takes_join_and_leave_in_one)
+Test(operator_surge, a_coordinator_is_asked_for_as_many_as_may_be_replaced_at_a_time_and_for_none_that_stays)
 {
-    struct cast *c = with_one_more(
-        "{\"trainer\":null,\"launch\":{\"command\":[\"sh\",\"-c\",\"train\"],\"mode\":\"Restart\"}}");
-    comes(c, 3, false);
-    cast_settle(c);
-    cr_assert_eq(slot(c, 2)->state, OP_SLOT_ENDED);
-    cast_free(c);
+    static const struct {
+        const char *job;
+        int cordoned;
+        const char *says;
+    } cases[] = {
+        {"{}", 0, "poll 10.244.0.1 term 1\n"},
+        {"{}", 1, "poll 10.244.0.1 term 1 relieve=0.1&stay=3\n"},
+        {"{}", 3, "poll 10.244.0.1 term 1 relieve=0.1&stay=3\n"},
+        {"{\"scheduling\":{\"surge\":2}}", 3, "poll 10.244.0.1 term 1 relieve=0.1,1.1&stay=3\n"},
+        {"{\"scheduling\":{\"surge\":0}}", 3, "poll 10.244.0.1 term 1\n"},
+        {"{\"suspend\":true}", 3, "poll 10.244.0.1 term 1\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct cast *c = cast_training(cases[i].job);
+        for (int n = 0; n < cases[i].cordoned; n++)
+            cordon(c, n);
+        cast_settle(c);
+        cr_assert(cast_says(c, cases[i].says), "case %zu", i);
+        for (int n = 0; n < 3; n++)
+            *c->node[n].may_leave = 0;
+        cast_settle(c);
+        cr_assert(cast_says(c, "poll 10.244.0.1 term 1\n"), "case %zu: it is withdrawn", i);
+        cast_free(c);
+    }
 }
 
 /* Who waits for a place may itself be on such a machine. */

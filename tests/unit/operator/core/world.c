@@ -142,6 +142,7 @@ static void run_pod(struct world *w, int i)
     struct pod_view *pod = &w->truth.pod[i].view;
     pod->phase = OP_RUNNING;
     pod->ready = true;
+    w->truth.pod[i].waits = w->beside && pod->role == OP_WORKER;
     w->truth.pod[i].sidecar = w->sidecars && chance(w, 50);
     snprintf(pod->ip, sizeof pod->ip, "10.0.0.%d", i % 250);
     world_note(w, CHANGE_POD, i);
@@ -208,10 +209,15 @@ static const struct world_pod *running_coordinator(const struct world *w)
     return best;
 }
 
-static bool trains(struct world *w, const struct world_pod *pod)
+static bool is_here(struct world *w, const struct world_pod *pod)
 {
     const struct world_node *node = node_of(w, &pod->view);
     return runs(pod) && pod->view.role == OP_WORKER && !pod->view.deletion_ms && node && node->view.ready;
+}
+
+static bool trains(struct world *w, const struct world_pod *pod)
+{
+    return is_here(w, pod) && !pod->waits;
 }
 
 static int training(struct world *w)
@@ -267,16 +273,18 @@ bool world_view(const struct world *w, int term, struct coordinator_view *ret)
         return false;
     name_identity("tiny", "job-uid", ret->job);
     for (int i = 0; i < w->truth.pods_count; i++)
-        if (trains((struct world *)(uintptr_t)w, &w->truth.pod[i])) {
-            int index = w->truth.pod[i].view.index, attempt = w->truth.pod[i].view.attempt;
-            ret->worker[ret->ring_size] = (struct op_present){.worker = index,
-                                                              .attempt = attempt,
-                                                              .in_ring = true,
-                                                              .may_go = w->truth.pod[i].told == TOLD_MAY,
-                                                              .will_go = w->truth.pod[i].told == TOLD_WILL};
-            ret->member[ret->ring_size++] = (struct op_member){.worker = index, .attempt = attempt};
+        if (is_here((struct world *)(uintptr_t)w, &w->truth.pod[i])) {
+            const struct world_pod *one = &w->truth.pod[i];
+            int index = one->view.index, attempt = one->view.attempt;
+            ret->worker[ret->workers_count++] = (struct op_present){.worker = index,
+                                                                    .attempt = attempt,
+                                                                    .in_ring = !one->waits,
+                                                                    .waits = one->waits,
+                                                                    .may_go = one->told == TOLD_MAY,
+                                                                    .will_go = one->told == TOLD_WILL};
+            if (!one->waits)
+                ret->member[ret->ring_size++] = (struct op_member){.worker = index, .attempt = attempt};
         }
-    ret->workers_count = ret->ring_size;
     memcpy(ret->lost, w->lost, sizeof ret->lost);
     ret->lost_count = w->lost_count;
     if (w->launched)
@@ -298,20 +306,93 @@ static int training_untold(struct world *w)
     return count;
 }
 
+static void leave_ring(struct world *w, int i)
+{
+    w->left++;
+    w->truth.pod[i].view.left = true;
+    end_pod(w, i, OP_SUCCEEDED, 0, "Completed");
+}
+
+/* ---- a ring that takes in who waits beside it, as coordinator/core makes it ---- */
+
+/* The operator asked that it go when another one has come in its place. */
+static bool is_eased(const struct world *w, const struct world_pod *pod)
+{
+    char name[2][40];
+    snprintf(name[0], sizeof name[0], "=%d.%d", pod->view.index, pod->view.attempt);
+    snprintf(name[1], sizeof name[1], ",%d.%d", pod->view.index, pod->view.attempt);
+    for (int k = 0; k < 2; k++) {
+        const char *at = strstr(w->relief, name[k]);
+        if (at && (at[strlen(name[k])] == ',' || at[strlen(name[k])] == '&'))
+            return pod->told != TOLD_WILL;
+    }
+    return false;
+}
+
+/* The member that goes first of those whose machines will go; of the eased the last; -1: nobody. */
+static int first_to_go(struct world *w)
+{
+    int first = -1;
+    for (int i = 0; i < w->truth.pods_count; i++) {
+        const struct world_pod *pod = &w->truth.pod[i];
+        if (trains(w, pod) && pod->told == TOLD_WILL &&
+            (first < 0 || pod->goes_ms < w->truth.pod[first].goes_ms))
+            first = i;
+    }
+    return first;
+}
+
+static int last_eased(struct world *w)
+{
+    int last = -1;
+    for (int i = 0; i < w->truth.pods_count; i++)
+        if (trains(w, &w->truth.pod[i]) && is_eased(w, &w->truth.pod[i]))
+            last = i;
+    return last;
+}
+
+static int to_stay(const struct world *w)
+{
+    const char *stay = strstr(w->relief, "&stay=");
+    int wanted = stay ? (int)strtol(stay + 6, NULL, 10) : 0;
+    return wanted > w->truth.job.min ? wanted : w->truth.job.min;
+}
+
+/* The next one who waits comes in, and who has no place any more goes in the same change. */
+static void form(struct world *w)
+{
+    int size = training(w), staying = training_untold(w), will = first_to_go(w), eased = last_eased(w);
+    bool makes_room = eased >= 0 && staying >= to_stay(w);
+    if (size >= w->truth.job.max && will < 0 && !makes_room)
+        return;
+    for (int i = 0; i < w->truth.pods_count; i++) {
+        struct world_pod *pod = &w->truth.pod[i];
+        if (!is_here(w, pod) || !pod->waits || pod->told == TOLD_WILL ||
+            (is_eased(w, pod) && staying >= to_stay(w)))
+            continue;
+        pod->waits = false;
+        if (will >= 0 && size >= w->truth.job.target)
+            leave_ring(w, will);
+        else if (makes_room)
+            leave_ring(w, eased);
+        return;
+    }
+}
+
 /* As a coordinator has it: another one is in its place, or it is time. */
 static void let_go(struct world *w)
 {
     for (int i = 0; i < w->truth.pods_count; i++) {
         struct world_pod *pod = &w->truth.pod[i];
-        bool replaced = training_untold(w) >= w->truth.job.target;
+        bool replaced = !w->beside && training_untold(w) >= w->truth.job.target;
         if (pod->told != TOLD_WILL || !trains(w, pod) || (!replaced && w->now_ms < pod->goes_ms))
             continue;
-        w->left++;
         w->late += !replaced;
-        pod->view.left = true;
-        end_pod(w, i, OP_SUCCEEDED, 0, "Completed");
+        leave_ring(w, i);
         return;
     }
+    if (w->beside && chance(w, 30))
+        form(w);
 }
 
 void world_tell(struct world *w, int told, int64_t in_ms)

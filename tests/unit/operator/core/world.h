@@ -14,6 +14,7 @@ struct world_pod {
     bool is_told;             /* its process had SIGTERM */
     bool hung;                /* a coordinator that does nothing any more, and does not end */
     bool sidecar;             /* another container runs on when ours has ended, until the pod is deleted */
+    bool waits;               /* a worker's: beside the ring, and not in it */
     bool barred[WORLD_NODES]; /* nodes that it is not to be put on */
     enum { TOLD_NOTHING, TOLD_MAY, TOLD_WILL } told; /* a worker's, by its machine's metadata... */
     int64_t goes_ms;                                 /* ...for then */
@@ -70,7 +71,9 @@ struct world {
     bool spot;     /* it prefers spot machines (nodes 0 to 5), but for one worker, and falls back */
     bool sidecars; /* half of all pods have one */
     bool idles;    /* it has cost.idleAfter */
-    bool single;   /* no node takes more than one worker, or one that is not to be put on it */
+    bool beside;   /* who comes waits beside the ring until the coordinator makes another one */
+    char relief[OP_RELIEF_MAX]; /* what it was asked last */
+    bool single;                /* no node takes more than one worker, or one that is not to be put on it */
     int refused, hung, fell, idled;
     int left, late; /* workers told that their machines will go, that went; of them without a replacement */
     struct op_gone lost[RM_WORKERS_MAX];

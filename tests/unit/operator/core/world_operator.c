@@ -303,6 +303,8 @@ void process_reconcile(struct world *w, struct process *o, int die_before, bool 
     project(w, &o->cache.job, &job);
     struct op_plan *plan = make_plan(w, o, &job);
     op_memo_metered(&o->memo, &job, plan);
+    if (*plan->poll_ip)
+        text_copy(w->relief, sizeof w->relief, plan->relief);
     int done = 0, code = 0;
     for (; done < plan->actions_count && done != die_before && (code == 0 || code == 409 || code == 404);
          done++) {
