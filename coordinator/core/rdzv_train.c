@@ -63,8 +63,8 @@ static bool is_worth_it(const struct rdzv *st, const struct rdzv_worker *w)
     return st->settings.program || w->act == CAUSE_WORKER_JOINED || left > (double)st->reform_cost;
 }
 
-/* Who comes while a member's machine may go is there to take its place, and whoever decides that asks the
- * member to leave as soon as it is seen here. A program that each change of members restarts has one restart
+/* Who comes while a member's machine may go is there to take its place, and whoever made it says so here
+ * (rdzv_relief.h) or asks the member to leave. A program that each change of members restarts has one restart
  * of the two. */
 static const rm_time relief = 30 * RM_S;
 

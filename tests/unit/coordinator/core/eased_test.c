@@ -122,6 +122,21 @@ Test(eased, who_is_lost_meanwhile_leaves_it_its_place)
     story_end(&s);
 }
 
+/* The job was scaled down since: nobody takes the place of who will go, who counts for nothing all the same.
+ */
+Test(eased, who_will_go_is_none_of_those_who_stay)
+{
+    struct story s;
+    struct rdzv_settings settings = pods();
+    settings.workers_target = 5;
+    three_train(&s, settings);
+    goes_in(&s, 1, 100 * RM_S);
+    ease(&s, 1, 3);
+    comes(&s, 3);
+    cr_assert_eq(members(&s), 15, "%x: %s", members(&s), str_text(&s.log));
+    story_end(&s);
+}
+
 Test(eased, who_comes_for_a_lost_one_relieves_nobody)
 {
     struct story s;
