@@ -140,7 +140,7 @@ ASKED = [
     "tools/bench recovery", "tools/bench train", "tools/bench checkpoint", "tools/bench store", "tools/bench elastic --python P",
     "tools/bench spot", "tools/bench spot --trace FILE", "tools/bench spot --hours 24", "tools/bench spot --only notices",
     "tools/bench spot --only meter", "tools/bench spot --only meter --hours 24",
-    "tools/bench spot --only processes", "tools/bench spot --only processes --python P", "tools/bench spot --only calm", "tools/bench spot --only calm --calm 2",
+    "tools/bench spot --only processes", "tools/bench spot --only processes --python P", "tools/bench spot --only calm", "tools/bench spot --only calm --calm 4",
     "tools/bench operator --nodes", "tools/bench all --write", "tools/bench train --rounds 1", "tools/bench compare --with FOLDER",
     "RINGMASTER_BIN=... tools/bench recovery --kills 12",
     "tests/cluster/up", "tests/cluster/up --api", "tests/cluster/down", "tests/cluster/status", "tests/cluster/node-up 4",

@@ -255,7 +255,7 @@ def calm_row(what, unit, found, value):
     alike = [after / before for before, _, after in taken]
     low, high = quarters(alike)
     ratio = statistics.median(ratios)
-    verdict = "met" if min(low, 1) <= ratio <= max(high, 1) else "**missed**"
+    verdict = "met" if abs(ratio - 1) <= max(abs(low - 1), abs(high - 1)) else "**missed**"  # which of two was first is chance
     reach = " to ".join(f"{q:.3f}" for q in quarters(ratios))
     return (f"| {what}, {unit} | {statistics.median((a + c) / 2 for a, _, c in taken):.3g} | {statistics.median(b for _, b, _ in taken):.3g} | {ratio:.3f} "
             f"| {reach} | {low:.3f} to {high:.3f} | {len(found)} | {verdict} |")
