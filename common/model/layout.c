@@ -12,7 +12,7 @@ enum { WEIGHTS_LEAST = 6 << 18 };
 static void add(struct model_layout *out, int64_t rows, int64_t columns, const char *name)
 {
     struct model_tensor *t = &out->tensor[out->tensors++];
-    RM_ASSERT(out->tensors < RM_TENSORS_MAX && rows > 0 && columns >= 0, "tensor %d, %s, is %lld by %lld",
+    RM_ASSERT(out->tensors <= RM_TENSORS_MAX && rows > 0 && columns >= 0, "tensor %d, %s, is %lld by %lld",
               out->tensors, name, (long long)rows, (long long)columns);
     snprintf(t->name, sizeof t->name, "%s", name);
     t->dims = columns ? 2 : 1;

@@ -8,6 +8,7 @@
 static struct agent *st;
 static struct agent_out *out;
 static rm_time now;
+static bool known; /* the job is: it is learnt by the first welcome */
 
 static void arrange(void)
 {
@@ -19,6 +20,7 @@ static void arrange(void)
                                .retry_first = 100 * RM_MS,
                                .retry_most = 2 * RM_S};
     now = RM_S;
+    known = false;
     st = agent_open(&s);
     out = calloc(1, sizeof *out);
 }
@@ -48,7 +50,9 @@ static void be_welcome(void)
     happen(AGENT_CONNECTED, NULL, 0);
     message_init(&welcome, MSG_WELCOME);
     welcome.term = 1;
-    agent_learn(st, "job", "file:///c", RM_S);
+    if (!known)
+        agent_learn(st, "job", "file:///c", RM_S);
+    known = true;
     happen(AGENT_CONTROL, &welcome, 0);
 }
 
