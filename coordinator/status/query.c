@@ -1,7 +1,5 @@
 #include "coordinator/status/query.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 /* Behind "name="; NULL: it is another one. */
@@ -16,17 +14,29 @@ static bool is_end(char c)
     return !c || c == '&';
 }
 
+/* Behind the number that the text begins with, which has so many digits at most; NULL: it begins with none.
+ */
+static const char *read_number(const char *text, int digits, int64_t *ret)
+{
+    const char *at = text;
+    for (*ret = 0; *at >= '0' && *at <= '9'; at++)
+        if (at - text < digits)
+            *ret = *ret * 10 + (*at - '0');
+    return at > text && at - text <= digits ? at : NULL;
+}
+
 /* "2.1,4.3": workers by number and attempt; "": none. */
 static bool read_relief(const char *text, struct rdzv_relief *ret)
 {
     ret->count = 0;
     while (!is_end(*text)) {
-        int used = 0, worker, attempt;
-        if (ret->count == RM_WORKERS_MAX || sscanf(text, "%9d.%9d%n", &worker, &attempt, &used) != 2)
+        int64_t worker, attempt;
+        text = ret->count < RM_WORKERS_MAX ? read_number(text, 9, &worker) : NULL;
+        text = text && *text == '.' ? read_number(text + 1, 9, &attempt) : NULL;
+        if (!text)
             return false;
-        ret->one[ret->count].worker = worker;
-        ret->one[ret->count++].attempt = attempt;
-        text += used;
+        ret->one[ret->count].worker = (int)worker;
+        ret->one[ret->count++].attempt = (int)attempt;
         if (*text == ',' && !is_end(text[1]))
             text++;
         else if (!is_end(*text))
@@ -40,12 +50,11 @@ void query_read(const char *text, struct query *ret)
     *ret = (struct query){.after = -1};
     for (const char *at = text; at; at = strchr(at, '&') ? strchr(at, '&') + 1 : NULL) {
         int64_t number;
-        int used = 0;
         const char *after = value_of(at, "after"), *stay = value_of(at, "stay"),
                    *relieve = value_of(at, "relieve");
-        if (after && sscanf(after, "%18" SCNd64 "%n", &number, &used) == 1 && is_end(after[used]))
+        if (after && (after = read_number(after, 18, &number)) && is_end(*after))
             ret->after = number;
-        if (stay && sscanf(stay, "%9" SCNd64 "%n", &number, &used) == 1 && is_end(stay[used]))
+        if (stay && (stay = read_number(stay, 9, &number)) && is_end(*stay))
             ret->relief.stay = (int)number;
         if (relieve)
             ret->relieves = read_relief(relieve, &ret->relief);

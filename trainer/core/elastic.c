@@ -273,8 +273,6 @@ static void start_form(struct elastic *st, struct elastic_out *out)
 static void set_dues(struct elastic *st, int64_t evaluated, int64_t saved)
 {
     int64_t step = st->state.step;
-    RM_ASSERT(st->mode == MODE_TRAIN && st->state.held, "step %" PRId64 " is trained on in mode %d", step,
-              (int)st->mode);
     st->evaluate_due = due(st->settings.evaluation_every, step, evaluated);
     st->snapshot_due = snapshot_due_at(st, step, saved);
 }
@@ -739,8 +737,6 @@ static void check_invariants(const struct elastic *st)
     RM_ASSERT(st->stage == STAGE_NONE || st->mode == MODE_TRAIN || st->running != CMD_NONE,
               "a pass of step %" PRId64 " is under way in mode %d", st->state.step + 1, (int)st->mode);
     RM_ASSERT(!st->snapshot_wanted || st->snapshot_busy, "memory is waited for that nobody reads");
-    RM_ASSERT(!st->next_set || st->running != CMD_NONE, "a newer form waits for nobody in mode %d",
-              (int)st->mode);
 }
 
 void elastic_step(struct elastic *st, const struct elastic_event *event, struct elastic_out *out)
