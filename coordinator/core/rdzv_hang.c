@@ -50,10 +50,9 @@ void rdzv_hang_heartbeat(struct rdzv_worker *w, const struct msg_heartbeat *h, r
  * do, would draw a mean along; the median stays. */
 void rdzv_hang_step_took(struct rdzv *st, rm_time took)
 {
-    RM_ASSERT(took > 0 && st->steps_timed >= 0, "step %lld took %lld ns", (long long)st->steps_timed,
-              (long long)took);
     st->step_times[st->steps_timed++ % STEP_TIMES_KEPT] = took;
     int count = st->steps_timed < STEP_TIMES_KEPT ? (int)st->steps_timed : STEP_TIMES_KEPT;
+    RM_ASSERT(took > 0 && count > 0, "step %lld took %lld ns", (long long)st->steps_timed, (long long)took);
     rm_time sorted[STEP_TIMES_KEPT];
     for (int i = 0; i < count; i++) {
         int at = i;
