@@ -68,6 +68,7 @@ struct backend_options {
     int threads;                       /* on CPUs */
     const char *isa;                   /* instruction set by name, or "Auto"; must outlive it */
     bool bf16, recompute;
+    bool mixed; /* ranks may be of other hardware: none says of a state what only some of them can say */
     struct backend_rule rule; /* needed by commit, check and finish alone */
     atomic_llong *pulse;      /* grows while anything moves; NULL: nobody looks */
 };
@@ -109,7 +110,7 @@ struct backend;
 struct backend_ops {
     /* NULL is fine. */
     void (*free)(struct backend *b);
-    /* Before much is taken. */
+    /* What it will take of this machine's memory, asked before it takes much. */
     struct backend_needs (*needs)(const struct backend *b);
     /* The fingerprint's named half: everything that decides bits, as text; RM_FINGERPRINT_MAX bytes. */
     void (*fingerprint)(const struct backend *b, char *out);

@@ -97,6 +97,7 @@ int engine_backend_open(struct engine *e, const struct engine_options *given, st
                                             .isa = e->isa,
                                             .bf16 = spec->precision == JOB_BF16,
                                             .recompute = spec->recompute,
+                                            .mixed = spec->allow_mixed_hardware,
                                             .rule = rule_of(spec),
                                             .pulse = &e->counter};
     return (open ? open : opener_of(spec))(&e->backend, &options, err);

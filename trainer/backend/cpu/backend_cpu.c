@@ -32,7 +32,8 @@ struct backend_cpu {
     const float *params; // (parameters)
     struct state *state; /* NULL until attached */
     struct lanes *lanes; /* likewise */
-    bool compared;       /* of the pass under way: others have the same state */
+    bool mixed;          /* others may be GPUs, which do not read a state at rest */
+    bool compared;       /* of the pass under way: others have the same state, and read it at rest */
 };
 
 static struct backend_cpu *cpu_of(struct backend *b)
@@ -131,7 +132,7 @@ static int cpu_begin(struct backend *b, const struct backend_pass *pass, struct 
     const struct lanes_pass p = {
         .rank = pass->rank, .world = pass->world, .flags = pass->flags, .tokens = pass->tokens, .k = pass->k};
     (void)err;
-    cpu_of(b)->compared = pass->world > 1;
+    cpu_of(b)->compared = pass->world > 1 && !cpu_of(b)->mixed;
     lanes_begin(cpu_of(b)->lanes, &p);
     return 0;
 }
@@ -315,6 +316,7 @@ int backend_cpu_open(struct backend **ret, const struct backend_options *options
     c->sequences = options->sequences;
     c->isa = options->isa;
     c->precision = options->bf16 ? GPT_BF16 : GPT_FP32;
+    c->mixed = options->mixed;
     c->rule = rule_of(&options->rule);
     if (take(c, options, err) < 0) {
         cpu_free(&c->base);
