@@ -1,11 +1,11 @@
 #include "common/storage/object/sigv4.h"
 
-#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
+#include "common/base/assert.h"
 #include "common/os/crypto.h"
 
 const char sigv4_unsigned[] = "UNSIGNED-PAYLOAD";
@@ -13,13 +13,13 @@ const char sigv4_empty[] = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495
 
 void sigv4_query(struct sigv4_request *request, const char *name, const char *value)
 {
-    assert(request->queries < SIGV4_QUERIES_MAX);
+    RM_ASSERT(request->queries < SIGV4_QUERIES_MAX, "%d queries of a request", request->queries);
     request->query[request->queries++] = (struct sigv4_pair){name, value};
 }
 
 void sigv4_header(struct sigv4_request *request, const char *name, const char *value)
 {
-    assert(request->headers < SIGV4_HEADERS_MAX);
+    RM_ASSERT(request->headers < SIGV4_HEADERS_MAX, "%d headers of a request", request->headers);
     request->header[request->headers++] = (struct sigv4_pair){name, value};
 }
 
