@@ -1,3 +1,4 @@
+/* Asks each job's coordinator for its status, and brings its answer to the loop. */
 #include "operator/poller.h"
 
 #include <stdio.h>

@@ -6,7 +6,7 @@ taken long, a check runs every fourth.
 A story's slot follows from its name, or is the argument of `turns` where a few long ones are to be spread evenly. The turn
 follows from the commit: how many led to it, along first parents. So of any four commits in a row each story has its turn
 in one, and two checks of one commit run the same. Without RINGMASTER_TURN all of them run: by hand, and in
-`tools/check --all`; those marked `turns("all")`, which need what is dear to make, run then alone. RINGMASTER_TURN_REPORT names a file that gets what ran: {story: [how many ran, of how many]}.
+`tools/check --all`; those marked `turns("all")`, which need what is dear to make, run only then. RINGMASTER_TURN_REPORT names a file that gets what ran: {story: [how many ran, of how many]}.
 """
 
 import hashlib

@@ -1,3 +1,4 @@
+/* A worker's trainer, or its launcher, as a process of its agent's: its start, its link and its end. */
 #include "agent/program/worker_trainer.h"
 
 #include <signal.h>

@@ -76,7 +76,8 @@ const struct drill *drill_due(struct drill_list *list, int64_t step);
 const struct drill *drill_due_after(struct drill_list *list, rm_time elapsed);
 rm_time drill_next_after(const struct drill_list *list);
 
-/* How the drill shows in the coordinator's `act` line. */
+/* The cause that `run` names in the command `act`, by which the coordinator hears of the drill before it is
+ * done. */
 enum cause drill_cause(enum drill_kind kind);
 
 #endif

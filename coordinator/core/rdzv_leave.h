@@ -1,4 +1,5 @@
-/* Leaves, from their announcement to their last word: an agent whose process was told to end asks for one. */
+/* Leaves, from their announcement to their last word: of an agent whose process was told to end, or whose
+ * machine will go, or may. */
 #ifndef RM_COORDINATOR_RDZV_LEAVE_H
 #define RM_COORDINATOR_RDZV_LEAVE_H
 
@@ -6,7 +7,8 @@
 
 /* A worker asks to leave, or says that it will have to. */
 void rdzv_leaving(const struct turn *turn, struct rdzv_worker *w, const struct msg_leaving *l);
-/* Who said that it will have to leaves now. */
+/* From here on it leaves: it asked to, or its time has come (rdzv_will.h), or another one came in its place
+ * (rdzv_relief.h). */
 void rdzv_leave_announced(const struct turn *turn, struct rdzv_worker *w);
 /* In TRAINING: the ring has to stop now for those who asked. */
 bool rdzv_leave_is_due(const struct turn *turn);

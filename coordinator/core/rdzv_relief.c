@@ -1,3 +1,4 @@
+/* Who may have to leave, and goes in the change in which another one comes in its place. */
 #include "coordinator/core/rdzv_relief.h"
 
 #include <string.h>

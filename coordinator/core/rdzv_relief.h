@@ -16,9 +16,9 @@ void rdzv_relief_asked(const struct turn *turn, const struct rdzv_relief *relief
 
 /* It is to go when another one has come in its place, and nothing else is known of it. */
 bool rdzv_is_eased(const struct rdzv *st, const struct rdzv_worker *w);
-/* Members of the ring as it stands that are. */
+/* How many members of the ring, as it stands, are eased. */
 int rdzv_relief_members(const struct rdzv *st);
-/* One more that stays takes the place of one of them. */
+/* Whether one more that stays would take the place of an eased member. */
 bool rdzv_relief_makes_room(const struct rdzv *st);
 /* Takes those out of the members that were chosen for the next ring whose places others have; before: members
  * of the ring as it stood. */
@@ -26,7 +26,7 @@ void rdzv_relief_make_room(struct rdzv *st, int before);
 
 /* In TRAINING: lets go whoever was not chosen, and is not needed beside the ring. */
 void rdzv_relief_settle(const struct turn *turn);
-/* It waits beside a ring that has all places taken without it. */
+/* Whether this worker is eased, outside the ring, and not needed there, as all places are taken. */
 bool rdzv_relief_bars(const struct rdzv *st, const struct rdzv_worker *w);
 
 #endif

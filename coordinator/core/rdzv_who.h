@@ -14,7 +14,7 @@ bool rdzv_held_back(const struct rdzv *st, const struct rdzv_worker *w);
 bool rdzv_is_stuck(const struct rdzv *st, const struct rdzv_worker *w);
 /* The worker is at rest in this round: a ring may be formed from its state, or a checkpoint saved. */
 bool rdzv_usable(const struct rdzv *st, const struct rdzv_worker *w);
-/* It leaves, or will have to: who stays goes before it. */
+/* It leaves, or will have to (merely eased is not going: rdzv_relief.h). Who stays is preferred to it. */
 bool rdzv_is_going(const struct rdzv_worker *w);
 /* The worker is usable, and stays. */
 bool rdzv_candidate(const struct rdzv *st, const struct rdzv_worker *w);

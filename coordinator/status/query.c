@@ -1,8 +1,9 @@
+/* Reads what a watcher's question says. */
 #include "coordinator/status/query.h"
 
 #include <string.h>
 
-/* Behind "name="; NULL: it is another one. */
+/* What stands behind "name="; NULL: this member has another name. */
 static const char *value_of(const char *member, const char *name)
 {
     size_t length = strlen(name);

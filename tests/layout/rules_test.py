@@ -216,7 +216,7 @@ def test_a_long_file_that_opens_with_code_is_found(tree):
 
 def test_a_walk_that_passes_what_is_gone_is_found(tree):
     root = tree("agent/app.c", "/* It leaves. */\nstatic void leave(int signo)\n{\n    go(signo);\n}\n")
-    page = "# A\n\n## Four walks\n\n* `agent/app.c` (`{}`) -> **`{}`**\n\n## Else\n\n`gone.c`\n"
+    page = "# A\n\n## Six walks\n\n* `agent/app.c` (`{}`) -> **`{}`**\n\n## Else\n\n`gone.c`\n"
     tree("docs/architecture.md", page.format("leave", "app.c"))
     assert rules.check_walks(root) == []
     tree("docs/architecture.md", page.format("go", "app.c"))

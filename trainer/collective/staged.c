@@ -1,3 +1,4 @@
+/* A ring over memory that is far away: window by window over a ring of near memory. */
 #include "trainer/collective/staged.h"
 
 #include <stdbool.h>

@@ -17,7 +17,9 @@ struct engine;
 struct backend;
 struct backend_options;
 
-/* Opens who computes, as backend_cpu_open does (trainer/backend/backend.h). */
+/* Opens who computes, on the thread that computes. *ret is the caller's, ended by its ops->free; where it
+ * fails nothing is left open. ERR_USAGE: options that it can't do; ERR_MACHINE: what the machine lacks. As
+ * backend_cpu_open (trainer/backend/cpu/backend_cpu.h). */
 typedef int engine_open_backend(struct backend **ret, const struct backend_options *options,
                                 struct error *err);
 
@@ -55,7 +57,7 @@ void engine_abort(struct engine *e, enum elastic_thread thread);
 /* Before a command is started: a former abort of that thread is over, and of no other. Nothing may be under
  * way there. */
 void engine_clear_abort(struct engine *e, enum elastic_thread thread);
-/* That go round in a step. */
+/* How many words go round in a step. */
 int64_t engine_words(const struct engine *e);
 /* This and later steps carry the stop flag, until the next ring. */
 void engine_raise_stop(struct engine *e);

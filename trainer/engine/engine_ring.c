@@ -1,3 +1,4 @@
+/* Connects the ring of a form, and sums over it. */
 #include <string.h>
 
 #include "common/os/clock.h"

@@ -1,3 +1,4 @@
+/* A program's side of the beginning: finds the trainer's socket, says what it has, gets the memory. */
 #include "trainer/library/job.h"
 #include "trainer/library/socket.h"
 

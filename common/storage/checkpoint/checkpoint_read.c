@@ -1,3 +1,4 @@
+/* Finds and reads a checkpoint's manifest, and what it has to fit. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* What a program makes of a sum: the update of its state, as its trainer asks for it. */
 #include "trainer/backend/program/apply.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* The GPU's memory as others read and write it: by way of a locked window. */
 #include <string.h>
 
 #include "trainer/backend/cuda/gpu/gpu_parts.h"

@@ -1,3 +1,4 @@
+/* The kernels over a state's pieces, how they are started, and their tables. */
 #include "trainer/backend/cuda/gpu/gpu_parts.h"
 
 #include <string.h>

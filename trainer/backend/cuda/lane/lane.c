@@ -1,3 +1,4 @@
+/* A lane on a GPU: its memory, its graph and its way through the model. */
 #include "trainer/backend/cuda/lane/lane.h"
 
 #include <stdlib.h>

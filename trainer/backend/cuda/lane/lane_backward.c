@@ -1,3 +1,4 @@
+/* The way back of a lane on a GPU; each tensor's gradient goes into the words as soon as it is known. */
 #include "trainer/backend/cuda/kernels/attend.h"
 #include "trainer/backend/cuda/kernels/columns.h"
 #include "trainer/backend/cuda/kernels/embed.h"

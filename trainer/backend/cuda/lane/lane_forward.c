@@ -1,3 +1,4 @@
+/* The way forward of a lane on a GPU. */
 #include <math.h>
 
 #include "trainer/backend/cuda/kernels/attend.h"
