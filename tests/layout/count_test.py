@@ -116,7 +116,8 @@ def test_of_many_that_fail_none_is_tried_again(tmp_path):
 
 
 @pytest.mark.parametrize("count, code", [(check_all.UNSTEADY_MOST, 0), (check_all.UNSTEADY_MOST + 1, 1)])
-def test_a_check_names_what_is_unsteady_and_takes_a_few_of_it(count, code, capsys):
+def test_a_check_names_what_is_unsteady_and_takes_a_few_of_it(count, code, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(check_all, "TIMES", tmp_path / "times.txt")
     total = check_all.Count(passed=9, unsteady=[f"story {i}" for i in range(count)])
     assert check_all.conclude(total) == code
     told = capsys.readouterr().out.splitlines()
