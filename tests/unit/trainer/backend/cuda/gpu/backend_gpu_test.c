@@ -7,33 +7,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "common/base/prng.h"
 #include "common/base/str.h"
-#include "common/os/crypto.h"
-#include "common/os/file.h"
 #include "gpu_case.h"
+#include "tests/unit/trainer/backend/one.h"
 #include "trainer/backend/cpu/backend_cpu.h"
-#include "trainer/backend/cpu/model/gpt.h"
 #include "trainer/backend/cpu/sums/update.h"
 #include "trainer/backend/cuda/gpu/gpu_parts.h"
 #include "trainer/state/state.h"
 
 #define LABEL "Stand-in GPU GPU-5eed0000-0000-0000-0000-000000000000"
 
-enum { LANES = 3, SEQUENCES = 2, CONTEXT = 5, VOCABULARY = 13, TOKENS = SEQUENCES * (CONTEXT + 1), SEED = 7 };
+enum { CONTEXT = 5, VOCABULARY = 13, TOKENS = ONE_SEQUENCES * (CONTEXT + 1) };
 
 static struct model_layout layout;
 static const struct model_shape tiny = {
     .layers = 1, .heads = 2, .width = 16, .context = CONTEXT, .vocabulary = VOCABULARY};
-static const struct backend_rule rule = {.schedule = {.rate = 1e-2, .steps = 10},
-                                         .beta1 = 0.9,
-                                         .beta2 = 0.95,
-                                         .epsilon = 1e-8,
-                                         .weight_decay = 0.1,
-                                         .clip_norm = 1};
-
 static void prepare(void)
 {
     model_layout_init(&layout, &tiny);
@@ -42,8 +31,12 @@ static void prepare(void)
 
 static struct backend_options wished(void)
 {
-    return (struct backend_options){
-        .layout = &layout, .sequences = SEQUENCES, .threads = 1, .isa = "Auto", .bf16 = true, .rule = rule};
+    return (struct backend_options){.layout = &layout,
+                                    .sequences = ONE_SEQUENCES,
+                                    .threads = 1,
+                                    .isa = "Auto",
+                                    .bf16 = true,
+                                    .rule = one_rule};
 }
 
 static int open_gpu(struct backend **ret, const struct backend_options *options, struct error *err)
@@ -66,141 +59,21 @@ static int open_without_graphs(struct backend **ret, const struct backend_option
     return backend_gpu_open_with(ret, options, &parts, err);
 }
 
-typedef int open_backend(struct backend **ret, const struct backend_options *options, struct error *err);
-
-/* A backend with a state of its own. */
-struct one {
-    struct backend *b;
-    const struct backend_ops *ops;
-    struct state *state;
-    int fd;
-};
+static struct one opened(one_opener *open, const char *script, bool fast)
+{
+    const struct backend_options options = wished();
+    gpu_script(script);
+    return one_open(open, &options, fast);
+}
 
 static size_t bytes_of(void)
 {
-    return (size_t)layout.parameters * sizeof(float);
-}
-
-static float *first_weights(void)
-{
-    float *params = malloc(bytes_of());
-    gpt_init_weights(&layout, SEED, params);
-    return params;
-}
-
-static struct far params_of(struct one *o)
-{
-    struct state_arrays a = state_arrays(o->state);
-    return state_array_named(&a, "params")->at;
-}
-
-static void hold(struct one *o, const float *params)
-{
-    struct state_point point = {.lineage = {9}};
-    state_receive_begin(o->state);
-    GPU_OK(o->ops->copy_in(o->b, params_of(o), params, bytes_of(), &gpu_err));
-    GPU_OK(state_zero_moments(o->state, &gpu_err));
-    GPU_OK(state_receive_end(o->state, &point, &gpu_err));
-}
-
-static struct one one_open(open_backend *open, const char *script, bool fast)
-{
-    const struct backend_options options = wished();
-    struct state_shape shape = {.layout = &layout, .lanes = LANES, .fast = fast};
-    struct one o = {.fd = -1};
-    float *params = first_weights();
-    gpu_script(script);
-    GPU_OK(open(&o.b, &options, &gpu_err));
-    o.ops = o.b->ops;
-    if (o.ops->memory)
-        GPU_OK(o.ops->memory(o.b, state_bulk_bytes(&shape), &shape.in, &shape.at, &gpu_err));
-    GPU_OK(file_memory(&o.fd, "state", 0, &gpu_err));
-    GPU_OK(state_open(&o.state, o.fd, &shape, &gpu_err));
-    GPU_OK(o.ops->attach(o.b, o.state, &gpu_err));
-    hold(&o, params);
-    free(params);
-    return o;
-}
-
-static void one_close(struct one *o)
-{
-    o->ops->free(o->b);
-    state_free(o->state);
-    close(o->fd);
+    return one_bytes(&layout);
 }
 
 static const int32_t *tokens_of(int lane)
 {
-    static _Thread_local int32_t tokens[TOKENS];
-    uint64_t seed = (uint64_t)lane + 1;
-    for (int i = 0; i < TOKENS; i++)
-        tokens[i] = (int32_t)prng_below(&seed, VOCABULARY);
-    return tokens;
-}
-
-static const int in_order[LANES] = {0, 1, 2}, backwards[LANES] = {2, 1, 0};
-
-static void pass(struct one *o, const int *order, const int32_t *k, struct backend_sums *sums)
-{
-    const struct backend_pass p = {.world = 1, .tokens = SEQUENCES * CONTEXT, .k = k};
-    GPU_OK(o->ops->begin(o->b, &p, &gpu_err));
-    for (int i = 0; i < LANES; i++)
-        GPU_OK(o->ops->lane(o->b, order[i], tokens_of(order[i]), NULL, &gpu_err));
-    GPU_OK(o->ops->end(o->b, 0, sums, &gpu_err));
-}
-
-/* Up to the commit. */
-static void decided(struct one *o, const int *order)
-{
-    struct backend_sums sums;
-    struct verdict v = {.kind = VERDICT_FITS};
-    struct far to;
-    GPU_OK(o->ops->weights(o->b, params_of(o), &gpu_err));
-    do {
-        const struct verdict last = v;
-        pass(o, order, last.kind == VERDICT_RESCALE ? last.k : NULL, &sums);
-        memcpy(sums.header_to, sums.header, (size_t)sums.header_count * sizeof *sums.header);
-        o->ops->decide(o->b, &v);
-    } while (v.kind == VERDICT_RESCALE);
-    cr_assert_eq(v.kind, VERDICT_FITS);
-    cr_assert_not(o->ops->words_to(o->b, &to), "alone, the own words are everybody's");
-}
-
-static struct backend_info step(struct one *o, const int *order)
-{
-    struct backend_info info;
-    decided(o, order);
-    GPU_OK(o->ops->commit(o->b, &info, &gpu_err));
-    return info;
-}
-
-struct bits {
-    uint8_t of[RM_HASH_BYTES];
-};
-
-static void add(void *ctx, const void *at, size_t bytes)
-{
-    sha256_add(ctx, at, bytes);
-}
-
-/* Of all that a state is made of, and of its lineage. */
-static struct bits bits_of(struct state *s)
-{
-    struct state_arrays a = state_arrays(s);
-    struct state_point point;
-    struct bits out;
-    struct sha256 *h = sha256_open();
-    cr_assert(state_holds(s, &point));
-    for (int i = 0; i < a.arrays; i++)
-        GPU_OK(memory_visit(a.in, a.array[i].at, bytes_of(), add, h, &gpu_err));
-    sha256_add(h, point.lineage, sizeof point.lineage);
-    sha256_finish(h, out.of);
-    return out;
-}
-
-static bool same(struct bits a, struct bits b)
-{
-    return !memcmp(a.of, b.of, sizeof a.of);
+    return one_tokens(&layout, lane);
 }
 
 /* ---- beside the CPU's sums ---- */
@@ -220,8 +93,8 @@ static float gradient(struct one *gpu, const float *params, const int32_t *token
                                         scale,
                                         true,
                                         true};
-    GPU_OK(gpu->ops->copy_in(gpu->b, params_of(gpu), params, bytes_of(), &gpu_err));
-    GPU_OK(gpu->ops->weights(gpu->b, params_of(gpu), &gpu_err));
+    GPU_OK(gpu->ops->copy_in(gpu->b, one_params(gpu), params, bytes_of(), &gpu_err));
+    GPU_OK(gpu->ops->weights(gpu->b, one_params(gpu), &gpu_err));
     GPU_OK(cuda_lane_run(g->lane, tokens, &sums, &loss, &gpu_err));
     GPU_OK(gpu->ops->copy_out(gpu->b, grads, far_here(gpu->state->words[0]), bytes_of(), &gpu_err));
     return (float)loss;
@@ -231,9 +104,9 @@ static void pass_by_hand(struct lanes *l, struct one *gpu, const float *params, 
                          struct lanes_sums *sums)
 {
     float *grads = malloc(bytes_of());
-    lanes_begin(l, &(struct lanes_pass){.tokens = SEQUENCES * CONTEXT,
+    lanes_begin(l, &(struct lanes_pass){.tokens = ONE_SEQUENCES * CONTEXT,
                                         .k = last->kind == VERDICT_RESCALE ? last->k : NULL});
-    for (int lane = 0; lane < LANES; lane++) {
+    for (int lane = 0; lane < ONE_LANES; lane++) {
         const float loss = gradient(gpu, params, tokens_of(lane), grads);
         lanes_add(l, lane, grads, loss);
     }
@@ -243,15 +116,15 @@ static void pass_by_hand(struct lanes *l, struct one *gpu, const float *params, 
 }
 
 /* Steps by the CPU's lanes and update, of the GPU's gradients. */
-static struct bits by_hand(int steps, bool fast, struct update_info *ret)
+static struct one_bits by_hand(int steps, bool fast, struct update_info *ret)
 {
-    struct one cpu = one_open(backend_cpu_open, "", fast), gpu = one_open(open_without_graphs, "", false);
-    const struct update_rule r = {rule.schedule, rule.beta1,        rule.beta2,
-                                  rule.epsilon,  rule.weight_decay, rule.clip_norm};
+    struct one cpu = opened(backend_cpu_open, "", fast), gpu = opened(open_without_graphs, "", false);
+    const struct update_rule r = {one_rule.schedule, one_rule.beta1,        one_rule.beta2,
+                                  one_rule.epsilon,  one_rule.weight_decay, one_rule.clip_norm};
     struct lanes *l;
     GPU_OK(lanes_open(&l, cpu.state, NULL, &gpu_err));
     for (int i = 0; i < steps; i++) {
-        const float *params = memory_near(memory_here(), params_of(&cpu));
+        const float *params = memory_near(memory_here(), one_params(&cpu));
         struct verdict v = {.kind = VERDICT_FITS};
         struct lanes_sums sums;
         do {
@@ -263,7 +136,7 @@ static struct bits by_hand(int steps, bool fast, struct update_info *ret)
         lanes_words_to(l);
         update_commit(l, &r, ret);
     }
-    struct bits out = bits_of(cpu.state);
+    struct one_bits out = one_bits(&cpu);
     lanes_free(l);
     one_close(&cpu);
     one_close(&gpu);
@@ -274,18 +147,18 @@ static void as_by_hand(bool fast)
 {
     static const char *const scripts[] = {"seed=0", "seed=1,sms=3", "seed=2", "seed=4,sms=7"};
     struct update_info wanted;
-    struct bits expected = by_hand(2, fast, &wanted);
+    struct one_bits expected = by_hand(2, fast, &wanted);
     for (int i = 0; i < 4; i++) {
-        struct one o = one_open(i % 2 ? open_without_graphs : open_gpu, scripts[i], fast);
-        step(&o, in_order);
-        struct backend_info info = step(&o, i > 1 && !fast ? backwards : in_order);
+        struct one o = opened(i % 2 ? open_without_graphs : open_gpu, scripts[i], fast);
+        one_step(&o, one_in_order);
+        struct backend_info info = one_step(&o, i > 1 && !fast ? one_backwards : one_in_order);
         cr_assert_eq(info.step, 2);
         cr_assert_eq(info.loss, wanted.loss);
         cr_assert_gt(info.norm, 0);
         cr_assert_eq(info.norm, wanted.norm);
         cr_assert_eq(info.clip, wanted.clip);
         cr_assert_eq(info.rate, wanted.rate);
-        cr_assert(same(bits_of(o.state), expected), "%s", scripts[i]);
+        cr_assert(one_same(one_bits(&o), expected), "%s", scripts[i]);
         one_close(&o);
     }
 }
@@ -308,7 +181,7 @@ static struct header_rank said_by(struct one *o, int world)
     struct header_rank said;
     GPU_OK(o->ops->begin(o->b, &p, &gpu_err));
     GPU_OK(o->ops->end(o->b, 5, &sums, &gpu_err));
-    cr_assert(header_rank_read(sums.header, layout.tensors, LANES, 0, &said));
+    cr_assert(header_rank_read(sums.header, layout.tensors, ONE_LANES, 0, &said));
     return said;
 }
 
@@ -316,8 +189,8 @@ static struct header_rank said_by(struct one *o, int world)
  * rest, which is said where all ranks can. */
 Test(gpu, what_a_rank_says_of_its_state_is_what_a_cpu_says_of_the_same, .init = prepare)
 {
-    struct one gpu = one_open(open_gpu, "seed=3", false), among = one_open(open_cpu_among_others, "", false),
-               cpu = one_open(backend_cpu_open, "", false);
+    struct one gpu = opened(open_gpu, "seed=3", false), among = opened(open_cpu_among_others, "", false),
+               cpu = opened(backend_cpu_open, "", false);
     for (int world = 1; world <= 2; world++) {
         struct header_rank of_gpu = said_by(&gpu, world), of_cpu = said_by(&among, world);
         cr_assert_eq(of_gpu.state_sum, of_cpu.state_sum, "world %d", world);
@@ -333,12 +206,12 @@ Test(gpu, what_a_rank_says_of_its_state_is_what_a_cpu_says_of_the_same, .init = 
 
 Test(gpu, a_rank_without_lanes_adds_nothing, .init = prepare)
 {
-    struct one o = one_open(open_gpu, "seed=2", false);
+    struct one o = opened(open_gpu, "seed=2", false);
     const struct backend_pass p = {.rank = 1, .world = 2};
     struct backend_sums sums;
     uint32_t *words = malloc(bytes_of());
-    step(&o, in_order);
-    step(&o, in_order); /* both buffers hold words now */
+    one_step(&o, one_in_order);
+    one_step(&o, one_in_order); /* both buffers hold words now */
     GPU_OK(o.ops->begin(o.b, &p, &gpu_err));
     GPU_OK(o.ops->end(o.b, 0, &sums, &gpu_err));
     GPU_OK(memory_read(sums.in, words, sums.words, bytes_of(), &gpu_err));
@@ -352,66 +225,53 @@ Test(gpu, a_rank_without_lanes_adds_nothing, .init = prepare)
 
 Test(gpu, a_pass_that_is_given_up_leaves_the_next_one_as_it_would_be, .init = prepare)
 {
-    struct one fresh = one_open(open_gpu, "", false), o = one_open(open_gpu, "seed=6", false);
+    struct one fresh = opened(open_gpu, "", false), o = opened(open_gpu, "seed=6", false);
     struct error err = {0};
     struct backend_sums sums;
     atomic_int stop = 1;
     int32_t wrong[TOKENS] = {VOCABULARY};
-    step(&fresh, in_order);
-    step(&o, in_order); /* from here on a pass with the state's exponents leaves words that count */
-    o.ops->warm_up(o.b, params_of(&o));
-    GPU_OK(o.ops->weights(o.b, params_of(&o), &gpu_err));
-    pass(&o, backwards, NULL, &sums);
+    one_step(&fresh, one_in_order);
+    one_step(&o, one_in_order); /* from here on a pass with the state's exponents leaves words that count */
+    o.ops->warm_up(o.b, one_params(&o));
+    GPU_OK(o.ops->weights(o.b, one_params(&o), &gpu_err));
+    one_pass(&o, one_backwards, NULL, &sums);
     GPU_OK(o.ops->begin(o.b, &(struct backend_pass){.world = 1}, &gpu_err));
     cr_assert_eq(o.ops->lane(o.b, 0, tokens_of(0), &stop, &err), -1);
     cr_assert_eq(err.code, ERR_ABORTED);
     cr_assert_eq(o.ops->lane(o.b, 0, wrong, NULL, &err), -1);
     cr_assert_eq(err.code, ERR_DATA);
     cr_assert_str_eq(err.text, "token 13 at 0 lies outside the vocabulary of 13");
-    step(&o, in_order);
-    step(&fresh, in_order);
-    cr_assert(same(bits_of(o.state), bits_of(fresh.state)));
+    one_step(&o, one_in_order);
+    one_step(&fresh, one_in_order);
+    cr_assert(one_same(one_bits(&o), one_bits(&fresh)));
     one_close(&fresh);
     one_close(&o);
 }
 
 /* ---- an update that was received ---- */
 
-static void give_update(struct one *from, struct one *to)
-{
-    struct state_update kept, got;
-    cr_assert(state_kept(from->state, &kept));
-    state_update_receive_begin(to->state, &got);
-    uint32_t *words = malloc(bytes_of());
-    GPU_OK(memory_read(kept.in, words, kept.words, bytes_of(), &gpu_err));
-    GPU_OK(memory_write(got.in, got.words, words, bytes_of(), &gpu_err));
-    memcpy(got.header, kept.header, (size_t)kept.header_count * sizeof *got.header);
-    memcpy(got.k, kept.k, (size_t)layout.tensors * sizeof *got.k);
-    free(words);
-}
-
 /* Also by a CPU, which makes the same state of it. */
 Test(gpu, an_update_that_was_received_is_checked_and_then_finished, .init = prepare)
 {
-    static open_backend *const who[] = {open_gpu, backend_cpu_open};
+    static one_opener *const who[] = {open_gpu, backend_cpu_open};
     for (int i = 0; i < 2; i++) {
-        struct one source = one_open(open_gpu, "seed=1", false), o = one_open(who[i], "seed=2", false);
+        struct one source = opened(open_gpu, "seed=1", false), o = opened(who[i], "seed=2", false);
         struct state_point wanted, other;
         struct error err = {0};
-        step(&source, in_order);
+        one_step(&source, one_in_order);
         cr_assert(state_holds(source.state, &wanted));
         other = wanted;
         other.lineage[0] ^= 1;
-        struct bits before = bits_of(o.state);
-        give_update(&source, &o);
+        struct one_bits before = one_bits(&o);
+        one_give_update(&source, &o);
         cr_assert_eq(o.ops->check(o.b, &other, &err), -1);
         cr_assert_eq(err.code, ERR_PROTOCOL);
-        cr_assert(same(bits_of(o.state), before));
+        cr_assert(one_same(one_bits(&o), before));
         GPU_OK(o.ops->check(o.b, &wanted, &gpu_err));
         GPU_OK(state_update_receive_end(o.state, wanted.step, &gpu_err));
         cr_assert(state_pending(o.state));
         GPU_OK(o.ops->finish(o.b, &gpu_err));
-        cr_assert(same(bits_of(o.state), bits_of(source.state)), "receiver %d", i);
+        cr_assert(one_same(one_bits(&o), one_bits(&source)), "receiver %d", i);
         one_close(&source);
         one_close(&o);
     }
@@ -422,14 +282,14 @@ Test(gpu, an_update_that_was_received_is_checked_and_then_finished, .init = prep
 /* A flipped bit of the words, as of a memory that is not sound: nothing is sealed. */
 Test(gpu, words_that_are_not_what_the_lanes_made_are_not_committed, .init = prepare)
 {
-    struct one o = one_open(open_gpu, "", false);
+    struct one o = opened(open_gpu, "", false);
     struct backend_info info;
     struct error err = {0};
     uint32_t word;
-    decided(&o, in_order);
+    one_decided(&o, one_in_order);
     const struct far at = far_here(o.state->words[gpu_of(o.b)->pass.to]);
     struct memory *m = o.state->in;
-    struct bits before = bits_of(o.state);
+    struct one_bits before = one_bits(&o);
     GPU_OK(memory_read(m, &word, at, sizeof word, &gpu_err));
     word ^= 1 << 9;
     GPU_OK(memory_write(m, at, &word, sizeof word, &gpu_err));
@@ -437,20 +297,20 @@ Test(gpu, words_that_are_not_what_the_lanes_made_are_not_committed, .init = prep
     cr_assert_eq(err.code, ERR_MACHINE);
     cr_assert_eq(err.class, CLASS_MACHINE);
     cr_assert_eq(strncmp(err.text, "the words of step 1 add up to ", 30), 0, "%s", err.text);
-    cr_assert(!state_pending(o.state) && same(bits_of(o.state), before));
+    cr_assert(!state_pending(o.state) && one_same(one_bits(&o), before));
     one_close(&o);
 }
 
 Test(gpu, a_device_that_is_lost_in_a_pass_is_said_and_nothing_is_committed, .init = prepare)
 {
-    struct one o = one_open(open_gpu, "lost:kernel@40=ECC_UNCORRECTABLE", false);
+    struct one o = opened(open_gpu, "lost:kernel@40=ECC_UNCORRECTABLE", false);
     struct error err = {0};
     int failed = 0;
     const struct backend_pass p = {.world = 1};
     struct state_point point;
-    failed |= o.ops->weights(o.b, params_of(&o), &err);
+    failed |= o.ops->weights(o.b, one_params(&o), &err);
     failed |= o.ops->begin(o.b, &p, &err);
-    for (int lane = 0; lane < LANES && !failed; lane++)
+    for (int lane = 0; lane < ONE_LANES && !failed; lane++)
         failed |= o.ops->lane(o.b, lane, tokens_of(lane), NULL, &err);
     cr_assert(failed);
     cr_assert_eq(error_exit_code(err.code), EXIT_MACHINE);
@@ -463,17 +323,18 @@ Test(gpu, a_device_that_is_lost_in_a_pass_is_said_and_nothing_is_committed, .ini
 
 Test(gpu, losses_are_the_cpus_within_what_bf16_rounds_and_first_weights_are_the_cpus, .init = prepare)
 {
-    struct one gpu = one_open(open_gpu, "seed=5", false), cpu = one_open(backend_cpu_open, "", false);
-    float wanted[SEQUENCES], losses[SEQUENCES], alone, *params = first_weights(), *own = malloc(bytes_of());
-    GPU_OK(cpu.ops->weights(cpu.b, params_of(&cpu), &gpu_err));
-    GPU_OK(cpu.ops->losses(cpu.b, tokens_of(0), SEQUENCES, wanted, NULL, &gpu_err));
-    GPU_OK(gpu.ops->weights(gpu.b, params_of(&gpu), &gpu_err));
-    GPU_OK(gpu.ops->losses(gpu.b, tokens_of(0), SEQUENCES, losses, NULL, &gpu_err));
-    for (int i = 0; i < SEQUENCES; i++)
+    struct one gpu = opened(open_gpu, "seed=5", false), cpu = opened(backend_cpu_open, "", false);
+    float wanted[ONE_SEQUENCES], losses[ONE_SEQUENCES], alone, *params = one_first_weights(&layout),
+                                                               *own = malloc(bytes_of());
+    GPU_OK(cpu.ops->weights(cpu.b, one_params(&cpu), &gpu_err));
+    GPU_OK(cpu.ops->losses(cpu.b, tokens_of(0), ONE_SEQUENCES, wanted, NULL, &gpu_err));
+    GPU_OK(gpu.ops->weights(gpu.b, one_params(&gpu), &gpu_err));
+    GPU_OK(gpu.ops->losses(gpu.b, tokens_of(0), ONE_SEQUENCES, losses, NULL, &gpu_err));
+    for (int i = 0; i < ONE_SEQUENCES; i++)
         cr_assert_float_eq(losses[i], wanted[i], 0.01 * (double)wanted[i]);
     GPU_OK(gpu.ops->losses(gpu.b, tokens_of(0) + CONTEXT + 1, 1, &alone, NULL, &gpu_err));
     cr_assert_eq(alone, losses[1], "whoever comes before it has no say");
-    GPU_OK(gpu.ops->init(gpu.b, SEED, own, &gpu_err));
+    GPU_OK(gpu.ops->init(gpu.b, ONE_SEED, own, &gpu_err));
     cr_assert_eq(memcmp(own, params, bytes_of()), 0);
     free(own);
     free(params);
@@ -486,18 +347,18 @@ Test(gpu, large_parts_are_copied_out_and_in_to_the_last_byte, .init = prepare)
 {
     const struct model_shape large = {1, 2, 256, CONTEXT, 2000};
     model_layout_init(&layout, &large);
-    struct one o = one_open(open_gpu, "seed=1", false);
+    struct one o = opened(open_gpu, "seed=1", false);
     const size_t bytes = bytes_of() - 8;
-    uint8_t *there = calloc(1, bytes + 1), *expected = (uint8_t *)first_weights();
+    uint8_t *there = calloc(1, bytes + 1), *expected = (uint8_t *)one_first_weights(&layout);
     cr_assert_gt(bytes, (size_t)GPU_WINDOW);
-    GPU_OK(o.ops->copy_out(o.b, there, far_add(params_of(&o), 4), bytes, &gpu_err));
+    GPU_OK(o.ops->copy_out(o.b, there, far_add(one_params(&o), 4), bytes, &gpu_err));
     cr_assert_eq(memcmp(there, expected + 4, bytes), 0);
     cr_assert_eq(there[bytes], 0, "nothing is written behind it");
     there[0] ^= 1, there[bytes - 1] ^= 1;
-    GPU_OK(o.ops->copy_in(o.b, far_add(params_of(&o), 4), there, bytes, &gpu_err));
-    GPU_OK(o.ops->copy_out(o.b, expected, far_add(params_of(&o), 4), bytes, &gpu_err));
+    GPU_OK(o.ops->copy_in(o.b, far_add(one_params(&o), 4), there, bytes, &gpu_err));
+    GPU_OK(o.ops->copy_out(o.b, expected, far_add(one_params(&o), 4), bytes, &gpu_err));
     cr_assert_eq(memcmp(there, expected, bytes), 0);
-    cr_assert_null(memory_near(o.state->in, params_of(&o)), "nobody here may follow its addresses");
+    cr_assert_null(memory_near(o.state->in, one_params(&o)), "nobody here may follow its addresses");
     free(there);
     free(expected);
     one_close(&o);
@@ -507,7 +368,7 @@ Test(gpu, large_parts_are_copied_out_and_in_to_the_last_byte, .init = prepare)
 
 static void fingerprint_of(const char *script, char out[RM_FINGERPRINT_MAX])
 {
-    struct one o = one_open(open_gpu, script, false);
+    struct one o = opened(open_gpu, script, false);
     o.ops->fingerprint(o.b, out);
     one_close(&o);
 }
@@ -529,11 +390,11 @@ Test(gpu, its_fingerprint_names_all_that_decides_bits, .init = prepare)
     cr_assert_str_neq(other, first);
 }
 
-static struct bits probe_of(const char *script)
+static struct one_bits probe_of(const char *script)
 {
     const struct backend_options options = wished();
     struct backend *b;
-    struct bits out;
+    struct one_bits out;
     gpu_script(script);
     GPU_OK(open_gpu(&b, &options, &gpu_err));
     GPU_OK(b->ops->probe(b, out.of, &gpu_err));
@@ -543,11 +404,11 @@ static struct bits probe_of(const char *script)
 
 Test(gpu, a_probe_is_the_same_in_any_order_of_work_and_for_any_job, .init = prepare)
 {
-    struct bits probe = probe_of("seed=0");
+    struct one_bits probe = probe_of("seed=0");
     const struct model_shape other = {1, 1, 8, CONTEXT, 7};
-    cr_assert(same(probe, probe_of("seed=3")));
+    cr_assert(one_same(probe, probe_of("seed=3")));
     model_layout_init(&layout, &other);
-    cr_assert(same(probe, probe_of("seed=1")), "the job's model has no say");
+    cr_assert(one_same(probe, probe_of("seed=1")), "the job's model has no say");
 }
 
 /* ---- refused ---- */
@@ -604,7 +465,7 @@ Test(gpu, no_driver_and_no_cublaslt_are_refused, .init = prepare)
 
 Test(gpu, what_it_takes_is_what_it_says_it_will, .init = prepare)
 {
-    struct one o = one_open(open_gpu, "", false);
+    struct one o = opened(open_gpu, "", false);
     const struct backend_gpu *g = gpu_of(o.b);
     const struct cuda_needs *n = &g->needs;
     const size_t state = (size_t)(n->bytes[CUDA_NEEDS_STATE] + n->bytes[CUDA_NEEDS_WORDS] +
