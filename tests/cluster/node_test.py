@@ -94,7 +94,11 @@ def test_who_is_on_a_machine_that_may_go_leaves_once_its_replacement_is_in_the_r
     number = training.node_of(name_of(leaver))
     place("taint", "node", f"node-{number}", MAY_LEAVE)
     try:
-        said = training.until_ring_of(3, beyond=said["ring"]["generation"])  # one change: another one in its place
+        before, said = said, training.until_ring_of(3, beyond=said["ring"]["generation"])
+        leaves = int(leaver["metadata"]["labels"]["ringmaster.dev/worker"])
+        stayed, members = ({member["worker"] for member in page["ring"]["members"]} for page in (before, said))
+        assert members - stayed and stayed - members == {leaves}, "one change: another one in its place"
+        assert said["ring"]["generation"] == before["ring"]["generation"] + 1, training.story()
         processes.until(lambda: f"node-{number}" not in {pod["spec"].get("nodeName") for pod in training.workers()}, "its pod is gone", 120)
         assert said["stepsRedone"] == {"announced": 0, "sudden": 0}, said
     finally:

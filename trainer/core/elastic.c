@@ -192,8 +192,7 @@ static void abort_running(struct elastic *st, struct elastic_out *out)
 static void report_stopped(struct elastic *st, struct elastic_out *out)
 {
     struct message *m = add_message(st, out, MSG_STOPPED);
-    RM_ASSERT(st->stop_pending && st->running == CMD_NONE,
-              "it stopped in round %" PRId64 " while command %d runs", (int64_t)st->stop.round,
+    RM_ASSERT(st->stop_pending && st->running == CMD_NONE, "it stopped while command %d runs",
               (int)st->running);
     m->stopped.round = st->stop.round;
     m->stopped.state = st->state;
@@ -273,6 +272,7 @@ static void start_form(struct elastic *st, struct elastic_out *out)
 static void set_dues(struct elastic *st, int64_t evaluated, int64_t saved)
 {
     int64_t step = st->state.step;
+    RM_ASSERT(st->mode == MODE_TRAIN && st->state.held, "it trains on in mode %d", (int)st->mode);
     st->evaluate_due = due(st->settings.evaluation_every, step, evaluated);
     st->snapshot_due = snapshot_due_at(st, step, saved);
 }
@@ -332,8 +332,8 @@ static void next_in_training(struct elastic *st, struct elastic_out *out)
 
 static void next_save(struct elastic *st, struct elastic_out *out)
 {
-    RM_ASSERT(st->save_pending && st->running == CMD_NONE, "step %" PRId64 " is saved, and nobody asked",
-              (int64_t)st->save.step);
+    RM_ASSERT(st->save_pending && st->running == CMD_NONE, "it saves while command %d runs",
+              (int)st->running);
     if (st->snapshot_busy) {
         want_snapshot_memory(st, out);
         return;
@@ -448,8 +448,7 @@ static void add_up(struct made *made, const struct elastic_result *r)
 static void after_lanes(struct elastic *st, const struct elastic_result *r)
 {
     add_up(&st->made, r);
-    RM_ASSERT(st->stage == STAGE_NONE || st->stage == STAGE_UNFIT, "lanes are made in stage %d",
-              (int)st->stage);
+    RM_ASSERT(st->stage == STAGE_NONE || st->stage == STAGE_UNFIT, "lanes in stage %d", (int)st->stage);
     st->stage = r->outcome == OUTCOME_OK ? STAGE_COMPUTED : STAGE_NONE;
     st->discarded = st->discarded || r->outcome != OUTCOME_OK;
 }
@@ -484,8 +483,7 @@ static void after_exchange(struct elastic *st, const struct elastic_result *r, s
 static void after_commit(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
 {
     add_up(&st->made, r);
-    RM_ASSERT(st->stage == STAGE_DECIDED, "step %" PRId64 " is committed in stage %d", st->state.step,
-              (int)st->stage);
+    RM_ASSERT(st->stage == STAGE_DECIDED, "a commit in stage %d", (int)st->stage);
     st->stage = STAGE_NONE;
     st->discarded = st->discarded || r->outcome != OUTCOME_OK;
     if (r->outcome != OUTCOME_OK)
@@ -737,6 +735,8 @@ static void check_invariants(const struct elastic *st)
     RM_ASSERT(st->stage == STAGE_NONE || st->mode == MODE_TRAIN || st->running != CMD_NONE,
               "a pass of step %" PRId64 " is under way in mode %d", st->state.step + 1, (int)st->mode);
     RM_ASSERT(!st->snapshot_wanted || st->snapshot_busy, "memory is waited for that nobody reads");
+    RM_ASSERT(!st->next_set || st->running != CMD_NONE, "a newer form waits for nobody in mode %d",
+              (int)st->mode);
 }
 
 void elastic_step(struct elastic *st, const struct elastic_event *event, struct elastic_out *out)
