@@ -29,7 +29,7 @@ static const struct {
 } purposes[CUDA_PURPOSES] = {
     [CUDA_NEEDS_STATE] = {"weights and moments (fp32)", "weights and moments"},
     [CUDA_NEEDS_WORDS] = {"gradients as whole numbers, twice", "gradients"},
-    [CUDA_NEEDS_UNDO] = {"undo slots of the update", "undo slots"},
+    [CUDA_NEEDS_UNDO] = {"undo slots and tables of the update", "undo slots and tables"},
     [CUDA_NEEDS_HALF] = {"weights in bf16", "weights in bf16"},
     [CUDA_NEEDS_GRADIENT] = {"gradients of two tensors at a time", "two gradients"},
     [CUDA_NEEDS_ACTIVATIONS] = {"activations of a lane", "activations"},
@@ -107,9 +107,10 @@ void cuda_needs_make(struct cuda_needs *out, const struct cuda_needs_shape *s)
     const int64_t parameters = s->layout->parameters;
     *out = (struct cuda_needs){0};
     out->bytes[CUDA_NEEDS_STATE] =
-        3 * parameters * FLOAT_BYTES + pieces_of(s->layout) * (STAMP_BYTES + PROOF_BYTES + TABLE_BYTES);
+        3 * parameters * FLOAT_BYTES + pieces_of(s->layout) * (STAMP_BYTES + PROOF_BYTES);
     out->bytes[CUDA_NEEDS_WORDS] = 2 * parameters * FLOAT_BYTES;
-    out->bytes[CUDA_NEEDS_UNDO] = s->slots * (int64_t)sizeof(struct cuda_slot);
+    out->bytes[CUDA_NEEDS_UNDO] =
+        s->slots * (int64_t)sizeof(struct cuda_slot) + pieces_of(s->layout) * TABLE_BYTES;
     out->bytes[CUDA_NEEDS_HALF] = s->fp32 ? 0 : parameters * HALF_BYTES;
     out->bytes[CUDA_NEEDS_GRADIENT] = gradient_bytes(&s->layout->shape);
     out->bytes[CUDA_NEEDS_ACTIVATIONS] = activation_bytes(s);

@@ -20,9 +20,9 @@
 struct str;
 
 enum cuda_purpose {
-    CUDA_NEEDS_STATE,       /* weights and two moments in fp32, and what is kept of their pieces */
+    CUDA_NEEDS_STATE,       /* weights and two moments in fp32, stamps and sums of their pieces */
     CUDA_NEEDS_WORDS,       /* two buffers of gradients in whole numbers */
-    CUDA_NEEDS_UNDO,        /* old values of pieces that an update is changing */
+    CUDA_NEEDS_UNDO,        /* old values of pieces that an update is changing, and its tables */
     CUDA_NEEDS_HALF,        /* the weights once more in bf16, for products */
     CUDA_NEEDS_GRADIENT,    /* of two tensors at a time, in fp32: they become words at once */
     CUDA_NEEDS_ACTIVATIONS, /* what a lane keeps for its way back */

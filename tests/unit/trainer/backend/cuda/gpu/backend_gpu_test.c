@@ -440,9 +440,9 @@ Test(gpu, what_a_gpu_can_not_do_yet_is_refused, .init = prepare)
 Test(gpu, too_little_memory_is_refused_before_any_is_taken, .init = prepare)
 {
     refused("memory=300M", wished(), EXIT_MACHINE,
-            LABEL
-            ": training needs 0.5 GiB (code and driver 0.5, workspace 0.0, undo slots 0.0 GiB), and 0.3 of "
-            "0.3 are free; this model needs a GPU with more memory");
+            LABEL ": training needs 0.5 GiB (code and driver 0.5, workspace 0.0, undo slots and tables 0.0 "
+                  "GiB), and 0.3 of "
+                  "0.3 are free; this model needs a GPU with more memory");
 }
 
 Test(gpu, no_driver_and_no_cublaslt_are_refused, .init = prepare)
