@@ -71,6 +71,14 @@ def check_stayed(training, before):
         assert said.count("the program is here") == 1, said[-3000:]
 
 
+def check_ends_as_alone(training, volume, *local):
+    """It ends with the weights of the local run; local: end_locally's arguments."""
+    (volume.folder / "hurry").touch()
+    status, alone = training.finish(), end_locally(*local)
+    assert alone["event"] == "complete" and status["result"]["weightsSha256"] == alone["weightsSha256"], (status["result"], alone)
+    assert status["result"]["exact"] and status["restarts"]["failure"] == 0, status
+
+
 @pytest.mark.turns(1)
 def test_a_numpy_loop_in_an_image_of_debians_python_ends_with_the_weights_of_a_local_run(training, volume, place):
     begin_locally(place)
@@ -87,8 +95,4 @@ def test_a_numpy_loop_in_an_image_of_debians_python_ends_with_the_weights_of_a_l
     said = node_rig.next_ring(training, 2, said)
     assert said["stepsRedone"] == {"announced": 0, "sudden": 0}, said["stepsRedone"]
     check_stayed(training, first)
-    (volume.folder / "hurry").touch()
-    status = training.finish()
-    alone = end_locally(place)
-    assert alone["event"] == "complete" and status["result"]["weightsSha256"] == alone["weightsSha256"], (status["result"], alone)
-    assert status["result"]["exact"] and status["restarts"]["failure"] == 0, status
+    check_ends_as_alone(training, volume, place)

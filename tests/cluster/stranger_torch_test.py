@@ -8,7 +8,7 @@ import processes
 import pytest
 from cluster import ROOT
 from node_rig import SPREAD, prefer_node
-from stranger_elastic_test import a_training, begin_locally, check_stayed, end_locally
+from stranger_elastic_test import a_training, begin_locally, check_ends_as_alone, check_stayed
 from stranger_test import SHARED, evict, fixture_volume  # noqa: F401  (volume is a fixture)
 
 pytestmark = pytest.mark.turns("all")
@@ -90,8 +90,4 @@ def test_a_torch_loop_with_the_library_ends_with_the_weights_of_a_local_run(odd,
     said = node_rig.next_ring(odd, 2, said)
     assert said["stepsRedone"] == {"announced": 0, "sudden": 0}, said["stepsRedone"]
     check_stayed(odd, first)
-    (volume.folder / "hurry").touch()
-    status = odd.finish()
-    alone = end_locally(place, "torch-alone")
-    assert alone["event"] == "complete" and status["result"]["weightsSha256"] == alone["weightsSha256"], (status["result"], alone)
-    assert status["result"]["exact"] and status["restarts"]["failure"] == 0, status
+    check_ends_as_alone(odd, volume, place, "torch-alone")
