@@ -56,17 +56,17 @@ class Pod:
 
     def __init__(self, worker, attempt, zone, spot, bound):
         self.worker, self.attempt, self.zone, self.spot, self.bound = worker, attempt, zone, spot, bound
-        self.ended = self.goes = None
+        self.ended = self.vanishes = None
 
-    def end(self, at, goes):
-        self.ended, self.goes = at, goes
+    def end(self, at, vanishes):
+        self.ended, self.vanishes = at, vanishes
 
     def line(self):
         """As the API server tells it, in whole seconds."""
-        seen = self.ended + (UNSEEN_S if self.goes else STAYS_S)
+        seen = self.ended + (UNSEEN_S if self.vanishes else STAYS_S)
         moments = " ".join(str(BEGUN + int(at)) for at in (self.bound, self.ended, seen))
         kind = "spot" if self.spot else "on-demand"
-        return f"{self.worker} {self.attempt} {TYPE} {self.zone} {kind} {ASKED[self.zone]} {THERE} {moments} {'goes' if self.goes else 'ends'}"
+        return f"{self.worker} {self.attempt} {TYPE} {self.zone} {kind} {ASKED[self.zone]} {THERE} {moments} {'vanishes' if self.vanishes else 'ends'}"
 
 
 def pods_of(moments, seed, vanish):

@@ -36,7 +36,7 @@ def test_the_meter_and_a_sum_by_hand_are_one_and_a_dearer_hour_is_in_both():
 
 def test_a_machine_that_vanishes_is_paid_for_until_its_node_is_away_and_no_longer():
     pods, prices = bench.pods_of(MOMENTS, 1, True), bench.prices_of(3, 1)
-    unseen = sum((bench.UNSEEN_S * Fraction(bench.ASKED[pod.zone], bench.THERE) for pod in pods if pod.goes), Fraction(0)) / bench.HOUR
+    unseen = sum((bench.UNSEEN_S * Fraction(bench.ASKED[pod.zone], bench.THERE) for pod in pods if pod.vanishes), Fraction(0)) / bench.HOUR
     _, hours = bench.by_hand(pods, prices)
     assert unseen > Fraction(1, 20)
     assert Fraction(bench.metered(pods, prices, 5)["hours"]) / (hours + unseen) == pytest.approx(1, abs=0.005)

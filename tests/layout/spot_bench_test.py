@@ -105,7 +105,7 @@ def test_a_sum_by_hand_is_hours_times_share_times_the_price_of_each_hour():
     spent, hours = bench_meter.by_hand([spot, paid], prices)
     assert float(spent) == pytest.approx(0.5 * (1799.5 / 3600 * 0.8 + 1800.5 / 3600 * 1.2) + 2 * 0.875 * 3.06)
     assert float(hours) == pytest.approx(0.5 + 2 * 0.875)
-    assert [pod.line().split()[-4:] for pod in (spot, paid)] == [["1790001800", "1790005400", "1790005450", "goes"],
+    assert [pod.line().split()[-4:] for pod in (spot, paid)] == [["1790001800", "1790005400", "1790005450", "vanishes"],
                                                                   ["1790000000", "1790007200", "1790007220", "ends"]]
 
 

@@ -8,9 +8,9 @@
  *
  * A pod is a line "WORKER ATTEMPT TYPE ZONE CAPACITY ASKED THERE BOUND ENDED SEEN HOW": worker -1 is a
  * coordinator; CAPACITY is spot or on-demand; ASKED of THERE are thousandths of a processor; moments are
- * seconds of the epoch. HOW is `ends` (its containers end at ENDED, and it is deleted at SEEN) or `goes` (its
- * machine is away from ENDED on, which the API server says at SEEN). Exit code 2: what is told is none of
- * that. */
+ * seconds of the epoch. HOW is `ends` (its containers end at ENDED, and it is deleted at SEEN) or `vanishes`
+ * (its machine is away from ENDED on, which the API server says at SEEN). Exit code 2: what is told is none
+ * of that. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ struct life {
     struct pod_view view;
     struct node_view node;
     int64_t bound_s, ended_s, seen_s;
-    bool goes;
+    bool vanishes;
 };
 
 struct meter_run {
@@ -112,12 +112,13 @@ static int read_pod(struct meter_run *m, const char *row, struct error *err)
     int read = sscanf(row, "%d %d %63s %63s %15s %d %d %" SCNd64 " %" SCNd64 " %" SCNd64 " %15s",
                       &life->view.index, &life->view.attempt, machine->type, machine->zone, capacity, &asked,
                       &there, &life->bound_s, &life->ended_s, &life->seen_s, how);
-    bool spot = !strcmp(capacity, "spot"), goes = read == 11 && !strcmp(how, "goes");
-    if (read != 11 || (!spot && strcmp(capacity, "on-demand") != 0) || (!goes && strcmp(how, "ends") != 0) ||
-        life->view.index >= RM_WORKERS_MAX || life->bound_s > life->ended_s || life->ended_s > life->seen_s)
+    bool spot = !strcmp(capacity, "spot"), vanishes = read == 11 && !strcmp(how, "vanishes");
+    if (read != 11 || (!spot && strcmp(capacity, "on-demand") != 0) ||
+        (!vanishes && strcmp(how, "ends") != 0) || life->view.index >= RM_WORKERS_MAX ||
+        life->bound_s > life->ended_s || life->ended_s > life->seen_s)
         return err_set(err, ERR_USAGE, "no pod: \"%.100s\"", row);
     machine->capacity = spot ? PRICE_SPOT : PRICE_ON_DEMAND;
-    life->goes = goes;
+    life->vanishes = vanishes;
     fill(m, life, asked, there);
     m->count++;
     return 0;
@@ -145,7 +146,7 @@ static const struct node_view *find(void *nodes, const char *name)
 {
     struct meter_run *m = nodes;
     for (int i = 0; i < m->count; i++)
-        if (!strcmp(m->life[i].node.name, name) && (!m->life[i].goes || m->now_s < m->life[i].seen_s))
+        if (!strcmp(m->life[i].node.name, name) && (!m->life[i].vanishes || m->now_s < m->life[i].seen_s))
             return &m->life[i].node;
     return NULL;
 }
@@ -153,7 +154,7 @@ static const struct node_view *find(void *nodes, const char *name)
 /* A pod whose machine is away stays for as long again as that took to be seen. */
 static int64_t gone_s(const struct life *life)
 {
-    return life->goes ? 2 * life->seen_s - life->ended_s : life->seen_s;
+    return life->vanishes ? 2 * life->seen_s - life->ended_s : life->seen_s;
 }
 
 static void see(struct meter_run *m)
@@ -163,7 +164,7 @@ static void see(struct meter_run *m)
         struct life *life = &m->life[i];
         if (m->now_s < life->bound_s || m->now_s >= gone_s(life))
             continue;
-        if (!life->goes && m->now_s >= life->ended_s) {
+        if (!life->vanishes && m->now_s >= life->ended_s) {
             life->view.phase = OP_SUCCEEDED;
             life->view.terminated = life->view.left = true;
             life->view.ready = false;
@@ -223,7 +224,7 @@ static int64_t next_s(const struct meter_run *m)
     for (int i = 0; i < m->count; i++) {
         const struct life *life = &m->life[i];
         at = sooner(at, life->bound_s, m->now_s);
-        at = sooner(at, life->goes ? life->seen_s : life->ended_s, m->now_s);
+        at = sooner(at, life->vanishes ? life->seen_s : life->ended_s, m->now_s);
         at = sooner(at, gone_s(life), m->now_s);
     }
     return at;
