@@ -52,7 +52,7 @@ static int staying(const struct rdzv *st)
     return n;
 }
 
-bool rdzv_relief_makes_room(const struct rdzv *st)
+bool rdzv_relief_has_place(const struct rdzv *st)
 {
     return rdzv_relief_members(st) > 0 && staying(st) >= st->relief.stay;
 }

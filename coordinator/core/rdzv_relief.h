@@ -19,7 +19,7 @@ bool rdzv_is_eased(const struct rdzv *st, const struct rdzv_worker *w);
 /* How many members of the ring, as it stands, are eased. */
 int rdzv_relief_members(const struct rdzv *st);
 /* Whether one more that stays would take the place of an eased member. */
-bool rdzv_relief_makes_room(const struct rdzv *st);
+bool rdzv_relief_has_place(const struct rdzv *st);
 /* Takes those out of the members that were chosen for the next ring whose places others have; before: members
  * of the ring as it stood. */
 void rdzv_relief_make_room(struct rdzv *st, int before);

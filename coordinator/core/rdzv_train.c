@@ -66,7 +66,7 @@ static bool is_worth_it(const struct rdzv *st, const struct rdzv_worker *w)
 /* Who comes while a member's machine may go is there to take its place, and whoever made it says so here
  * (rdzv_relief.h) or asks the member to leave. A program that each change of members restarts has one restart
  * of the two. */
-static const rm_time relief = 30 * RM_S;
+static const rm_time leave_patience = 30 * RM_S;
 
 static bool awaits_a_leave(const struct rdzv *st)
 {
@@ -82,7 +82,7 @@ static bool awaits_a_leave(const struct rdzv *st)
 static rm_time join_at(const struct rdzv *st, int *ret_first)
 {
     int most = rdzv_members_max(st);
-    int stay = st->world - rdzv_will_members(st) - rdzv_relief_makes_room(st);
+    int stay = st->world - rdzv_will_members(st) - rdzv_relief_has_place(st);
     RM_ASSERT(stay >= 0 && stay <= st->world, "%d of a ring of %d stay", stay, st->world);
     rm_time first = RM_NEVER;
     bool more_coming = false;
@@ -104,7 +104,7 @@ static rm_time join_at(const struct rdzv *st, int *ret_first)
     if (st->settings.unsupervised)
         more_coming = !rdzv_at_target(st, here_now);
     rm_time at = more_coming ? first + st->settings.join_window : first;
-    return awaits_a_leave(st) ? rm_later(at, first + relief) : at;
+    return awaits_a_leave(st) ? rm_later(at, first + leave_patience) : at;
 }
 
 /* ---- what it waits for ---- */
