@@ -5,9 +5,9 @@
  * nothing names a pair, and so does one that breaks later. Named by two without a step of both between them,
  * the two count as apart, and the next ring is the largest that holds no such pair (clique.h). Who is left
  * out comes back by rdzv_probe.c. Where too few would be left, the pair that was seen apart longest ago is
- * tried again, and so one after the other, with growing pauses, until startTimeout is over; in pods, where a
- * person or the network may mend it, without end. Neither such tries nor rings that show that two are apart
- * count as rings in vain (rdzv_gather.c). */
+ * tried again, and so one after the other, with a growing pause before each round, until startTimeout is
+ * over; in pods, where a person or the network may mend it, without end. Neither such tries nor rings that
+ * show that two are apart count as rings in vain (rdzv_gather.c). */
 #include "coordinator/core/rdzv_pairs.h"
 
 #include <stdio.h>
@@ -179,7 +179,7 @@ static bool count_pair(const struct turn *turn)
         return false;
     p->blamed[n.peer]++;
     text_copy(p->why, sizeof p->why, n.why);
-    p->seen[n.by][n.peer] = p->seen[n.peer][n.by] = turn->now;
+    p->seen[n.by][n.peer] = p->seen[n.peer][n.by] = ++p->namings;
     p->named[n.peer][n.by] = ++p->named[n.by][n.peer];
     if (p->named[n.by][n.peer] < RINGS_RUNNING)
         return false;
@@ -191,6 +191,21 @@ static bool count_pair(const struct turn *turn)
     return !known;
 }
 
+/* Whether it has answered a stop or not: who is late with that makes no other roster. */
+static bool is_on_roster(const struct rdzv_worker *w)
+{
+    return w->presence == PRESENT && w->trainer_pid && !w->leaving && !w->released;
+}
+
+static struct worker_set roster(const struct rdzv *st)
+{
+    struct worker_set set = {0};
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        if (is_on_roster(&st->worker[i]))
+            set_add(&set, i);
+    return set;
+}
+
 static rm_time pause_after(int formings)
 {
     if (formings < RINGS_RUNNING)
@@ -198,17 +213,40 @@ static rm_time pause_after(int formings)
     return rm_backoff(first_pause, longest_pause, formings - RINGS_RUNNING);
 }
 
+/* Of those who are there. */
+static int count_pairs_apart(const struct rdzv *st)
+{
+    struct worker_set all = roster(st);
+    int count = 0;
+    for (int i = set_first(all); i >= 0; i = set_next(all, i))
+        count += set_count(set_common(st->pairs.apart[i], all));
+    RM_ASSERT(count % 2 == 0, "%d workers can't reach one of those who are there", count);
+    return count / 2;
+}
+
+/* Where too few reach each other each try is of other pairs: all that are apart have theirs one after the
+ * other before a pause, which else would grow by every pair. */
+static void count_in_vain(const struct turn *turn)
+{
+    struct rdzv_pairs *p = &turn->st->pairs;
+    p->tries++;
+    if (!p->too_few || p->tries >= count_pairs_apart(turn->st)) {
+        p->tries = 0;
+        p->formings++;
+    }
+    p->again_at = turn->now + pause_after(p->formings);
+}
+
 bool rdzv_pairs_stopped(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
     struct rdzv_pairs *p = &st->pairs;
-    p->formings += p->in_vain;
     if (p->in_vain && p->broke && p->last_tries) /* what stopped it otherwise shows nothing of its pairs */
         for (int r = 0; r < st->world; r++)
             p->tried_last[st->member[r]] = set_union(p->tried_last[st->member[r]], members(st));
     bool learned = count_pair(turn);
     if (p->in_vain)
-        p->again_at = turn->now + pause_after(p->formings);
+        count_in_vain(turn);
     p->in_vain = p->broke = false;
     return learned;
 }
@@ -306,7 +344,7 @@ static struct pair find_pair(const struct rdzv *st, const struct worker_set *apa
     for (int a = set_first(all); a >= 0; a = set_next(all, a)) {
         struct worker_set others = set_common(apart[a], all);
         for (int b = set_first(others); b >= 0; b = set_next(others, b)) {
-            rm_time seen = st->pairs.seen[a][b], than = found.a < 0 ? 0 : st->pairs.seen[found.a][found.b];
+            int seen = st->pairs.seen[a][b], than = found.a < 0 ? 0 : st->pairs.seen[found.a][found.b];
             if (found.a < 0 || (newest ? seen > than : seen < than))
                 found = (struct pair){a, b};
         }
@@ -339,24 +377,13 @@ static struct worker_set try_again(const struct rdzv *st, const struct question 
     return q->all;
 }
 
-/* Two that answer each other and make no step are no end of it: they would be enough, and apart again, as
- * often as they answer. */
-static bool rests_on_answers(const struct rdzv *st)
-{
-    const struct worker_set members = st->pairs.members;
-    for (int i = set_first(members); i >= 0; i = set_next(members, i))
-        if (set_meets(st->pairs.answer_only[i], members))
-            return true;
-    return false;
-}
-
 static void count_time_stuck(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
     struct rdzv_pairs *p = &st->pairs;
     if (p->too_few && p->stuck_since == RM_NEVER)
         p->stuck_since = turn->now;
-    if (p->too_few || rests_on_answers(st))
+    if (p->too_few)
         return;
     p->stuck_since = RM_NEVER;
     p->last_tries = 0;
@@ -388,12 +415,6 @@ void rdzv_pairs_choose(const struct turn *turn)
     count_time_stuck(turn);
 }
 
-/* Whether it has answered a stop or not: who is late with that makes no other roster. */
-static bool is_on_roster(const struct rdzv_worker *w)
-{
-    return w->presence == PRESENT && w->trainer_pid && !w->leaving && !w->released;
-}
-
 /* Who has gone is not what it lacked. */
 static bool has_newcomer(const struct rdzv *st)
 {
@@ -405,15 +426,6 @@ static bool has_newcomer(const struct rdzv *st)
             return true;
     }
     return false;
-}
-
-static struct worker_set roster(const struct rdzv *st)
-{
-    struct worker_set set = {0};
-    for (int i = 0; i < RM_WORKERS_MAX; i++)
-        if (is_on_roster(&st->worker[i]))
-            set_add(&set, i);
-    return set;
 }
 
 /* Whether it is what came to nothing, once more. */
@@ -429,14 +441,16 @@ rm_time rdzv_pairs_give_up_at(const struct rdzv *st)
     return for_ever ? RM_NEVER : st->pairs.stuck_since + st->settings.start_timeout;
 }
 
-/* Whoever has come since may be what it lacked: then there is no pause. Nor is there one between the last
- * tries, unless somebody has yet to answer a stop who could be in one. */
+/* Whoever has come since may be what it lacked: then there is no pause. Nor is there one between the tries of
+ * a round, or the last ones, unless somebody has yet to answer a stop who could be in one. */
 rm_time rdzv_pairs_form_at(const struct rdzv *st)
 {
-    bool all_can = set_equals(roster(st), candidates(st));
-    rm_time last = st->pairs.too_few && all_can ? rdzv_pairs_give_up_at(st) : RM_NEVER;
-    rm_time at = is_repetition(st) ? st->pairs.again_at : 0;
-    return at < last ? at : last;
+    const struct rdzv_pairs *p = &st->pairs;
+    bool tries = p->too_few && set_equals(roster(st), candidates(st));
+    if (!is_repetition(st) || (tries && p->tries))
+        return 0;
+    rm_time last = tries ? rdzv_pairs_give_up_at(st) : RM_NEVER;
+    return p->again_at < last ? p->again_at : last;
 }
 
 /* Not before each pair was tried once more, those of who is late with an answer included: its way may have
@@ -509,6 +523,7 @@ void rdzv_pairs_formed(const struct turn *turn)
     RM_ASSERT(st->world > 0 && st->world <= set_count(p->members), "a ring of %d, chosen from %d", st->world,
               set_count(p->members));
     p->formings = is_repetition(st) ? p->formings : 0;
+    p->tries = is_repetition(st) ? p->tries : 0;
     p->formed = p->members;
     if (!p->last_tries)
         memset(p->tried_last, 0, sizeof p->tried_last);
@@ -537,7 +552,7 @@ void rdzv_pairs_stepped(struct rdzv *st)
         return;
     p->stepped = true;
     p->in_vain = false;
-    p->formings = p->last_tries = 0;
+    p->formings = p->tries = p->last_tries = 0;
     p->formed = (struct worker_set){0};
     p->stuck_since = RM_NEVER;
     for (int r = 0; r < st->world; r++)

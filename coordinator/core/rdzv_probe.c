@@ -1,12 +1,12 @@
 /* The way back for who was left out because it and others can't reach each other.
  *
- * While the ring trains, its trainer calls the data ports of those whom it did not reach and of the two that
- * would be its neighbours, and they call its own: handshakes that are good for nothing else, off the compute
- * threads. Only when all of them were answered may it join. One is tried at a time; whom it did not help is
- * tried again after twice the pause, and while the process lives a pause shrinks only by what it is
- * capped at, so that one whose connections come and go does not stop the ring for ever. Who was left out
- * after a handshake had been answered may be answered again and train no better, which costs a ring: it is
- * tried ever more seldom. */
+ * While the ring trains, and has made a step, its trainer calls the data ports of those whom it did not reach
+ * and of the two that would be its neighbours, and they call its own: handshakes that are good for nothing
+ * else, off the compute threads. Only when all of them were answered may it join. One is tried at a time;
+ * whom it did not help is tried again after twice the pause, and while the process lives a pause shrinks only
+ * by what it is capped at, so that one whose connections come and go does not stop the ring for ever. Who was
+ * left out after a handshake had been answered may be answered again and train no better, which costs a ring:
+ * it is tried ever more seldom. */
 #include "coordinator/core/rdzv_probe.h"
 
 #include <stdio.h>
@@ -158,7 +158,7 @@ void rdzv_settle_probes(const struct turn *turn)
     struct rdzv *st = turn->st;
     if (st->probe.on && turn->now >= st->probe.until)
         end_in_vain(turn, "not all who were to try it answered");
-    for (int i = 0; i < RM_WORKERS_MAX && !st->probe.on; i++)
+    for (int i = 0; i < RM_WORKERS_MAX && !st->probe.on && st->pairs.stepped; i++)
         if (is_waiting(st, i) && turn->now >= st->worker[i].probe_at)
             begin_probe(turn, i);
 }
@@ -168,7 +168,7 @@ rm_time rdzv_probe_at(const struct rdzv *st)
     rm_time at = RM_NEVER;
     if (st->probe.on)
         return st->probe.until;
-    for (int i = 0; i < RM_WORKERS_MAX; i++)
+    for (int i = 0; i < RM_WORKERS_MAX && st->pairs.stepped; i++)
         if (is_waiting(st, i) && st->worker[i].probe_at < at)
             at = st->worker[i].probe_at;
     return at;

@@ -140,16 +140,18 @@ struct rdzv_pairs {
     struct worker_set apart[RM_WORKERS_MAX];       /* whom each can't reach; b has a where a has b */
     struct worker_set answer_only[RM_WORKERS_MAX]; /* they answer; no step was seen to come of it since */
     uint8_t named[RM_WORKERS_MAX][RM_WORKERS_MAX]; /* by rings since both made a step in one */
-    rm_time seen[RM_WORKERS_MAX][RM_WORKERS_MAX];  /* the newest of them */
-    int blamed[RM_WORKERS_MAX];                    /* times that somebody could not reach it */
-    char why[RM_WHY_MAX];                          /* of the newest */
-    bool went, stepped;                            /* the newest ring: was sent `go`, made a step */
-    bool broke, in_vain;                           /* by itself; without a step */
-    struct worker_set words[RM_WORKERS_MAX];       /* whom each of it names since */
-    struct rdzv_named newest;                      /* whom to believe */
-    int weight;                                    /* of what was said of those two */
-    int formings;                                  /* in vain, of the same, in a row */
-    struct worker_set formed; /* members of the newest; roster: from whom they were chosen */
+    int seen[RM_WORKERS_MAX][RM_WORKERS_MAX];      /* which of all namings was the newest of them */
+    int namings;
+    int blamed[RM_WORKERS_MAX];              /* times that somebody could not reach it */
+    char why[RM_WHY_MAX];                    /* of the newest */
+    bool went, stepped;                      /* the newest ring: was sent `go`, made a step */
+    bool broke, in_vain;                     /* by itself; without a step */
+    struct worker_set words[RM_WORKERS_MAX]; /* whom each of it names since */
+    struct rdzv_named newest;                /* whom to believe */
+    int weight;                              /* of what was said of those two */
+    int formings;                            /* in vain, of the same, in a row; a round of tries is one */
+    int tries;                               /* of the round under way */
+    struct worker_set formed;                /* members of the newest; roster: from whom they were chosen */
     struct {
         uint64_t incarnation;
         int64_t pid; /* 0: was not there */

@@ -162,6 +162,8 @@ void coord_event(struct sim *sim, const struct rdzv_event *event)
 void coord_die(struct sim *sim)
 {
     sim_trace(sim, "the coordinator dies in %s", rdzv_state_name(rdzv_state(sim->rdzv)));
+    sim->coord_disturbed =
+        sim->coord_stopped ? sim->now : sim->coord_disturbed; /* it heard nothing till now */
     sim->doomed = sim->coord_stopped = false;
     pause_forget(&sim->coord_inbox);
     for (int i = 0; i < sim->conns; i++) {

@@ -66,3 +66,39 @@ Test(pairs_last, at_the_end_those_are_tried_too_who_have_not_answered_the_last_s
               str_text(&s.log));
     story_end(&s);
 }
+
+/* Three pairs that are apart, of which any one would be enough. */
+static void break_until_all_are_apart(struct story *s)
+{
+    for (int i = 0; i < 10; i++) {
+        const struct msg_form *f = &s->form.form;
+        break_off(s, f->member[0].worker, f->member[f->count - 1].worker, nothing);
+        if (rdzv_state(s->st) != RDZV_FORMING)
+            return;
+    }
+    cr_assert(false, "%s", str_text(&s->log));
+}
+
+Test(pairs_last, all_pairs_that_are_apart_are_tried_one_after_the_other_and_only_then_is_there_a_pause)
+{
+    struct story s;
+    struct rdzv_settings settings = patient(2);
+    settings.unsupervised = true;
+    gather(&s, settings, 3);
+    break_until_all_are_apart(&s);
+    for (int round = 0; round < 3; round++) {
+        for (int second = 0; second < 40 && rdzv_state(s.st) != RDZV_FORMING; second++)
+            after(&s, RM_S);
+        unsigned tried = 0;
+        for (int i = 0; i < 3; i++) {
+            const struct msg_form *f = &s.form.form;
+            cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "try %d of round %d: %s", i, round,
+                         str_text(&s.log));
+            tried |= 1u << (f->member[0].worker + f->member[1].worker);
+            break_off(&s, f->member[0].worker, f->member[1].worker, nothing);
+        }
+        cr_assert_eq(tried, 0xe, "each pair once: %s", str_text(&s.log));
+        cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING, "%s", str_text(&s.log));
+    }
+    story_end(&s);
+}
