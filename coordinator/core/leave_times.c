@@ -3,6 +3,8 @@
 #include "common/base/assert.h"
 #include "common/notice/notice.h"
 
+/* What is not whole in time is of no use. */
+static const double margin = 1.25;
 static const rm_time unmeasured = 2 * RM_S, most = 30 * RM_S;
 
 void leave_times_add(struct leave_times *times, rm_time took)
@@ -11,6 +13,11 @@ void leave_times_add(struct leave_times *times, rm_time took)
     times->took[times->next] = rm_earlier(took, most);
     times->next = (times->next + 1) % LEAVES_KEPT;
     times->count += times->count < LEAVES_KEPT;
+}
+
+rm_time leave_with_margin(rm_time takes)
+{
+    return (rm_time)(margin * (double)takes);
 }
 
 rm_time leave_times_margin(const struct leave_times *times, rm_time step)

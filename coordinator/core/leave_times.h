@@ -15,6 +15,11 @@ struct leave_times {
 /* From the order to stop to the word that the worker may go. Longer than half a minute is no leave's own. */
 void leave_times_add(struct leave_times *times, rm_time took);
 
+/* What is kept for something that took so long before: a store, or a network, is not always as fast as it
+ * was.
+ */
+rm_time leave_with_margin(rm_time takes);
+
 /* What is kept of a machine's time for a leave: twice the longest of the newest eight (there are too few for
  * a 99th percentile), or twice two seconds where none was measured; twice a step of the ring at least, as the
  * one under way is made first; and what a moment may be off that a cloud tells. */

@@ -53,7 +53,7 @@ struct rdzv *rdzv_open(const struct rdzv_settings *settings, rm_time now)
     st->state_since = st->started = st->accounted = st->arrived = st->saved_at = now;
     st->left = now - RM_S;
     st->round = 1;
-    st->told = st->evaluated = st->saved = st->known_step = st->given_up = -1;
+    st->told = st->evaluated = st->saved = st->known_step = st->given_up = st->gave_way = -1;
     st->due = st->circled = st->pairs.stuck_since = RM_NEVER;
     st->exact = settings->exact;
     st->loss = st->held_out = NAN;

@@ -8,6 +8,7 @@
 #include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_interval.h"
+#include "coordinator/core/rdzv_leave.h"
 #include "coordinator/core/rdzv_load.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_pairs.h"
@@ -92,6 +93,21 @@ static void add_source(const struct rdzv *st, struct msg_form *f, int worker, in
     rdzv_fill_member(st, &f->source[at], worker);
 }
 
+/* Outside the ring. */
+static bool may_serve(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_state *resume)
+{
+    bool makes_room = w->goes || rdzv_is_eased(st, w);
+    return rdzv_usable(st, w) && (!rdzv_candidate(st, w) || makes_room) && holds(w, resume);
+}
+
+static bool one_gives_in_time(const struct rdzv *st, const struct msg_state *resume)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        if (may_serve(st, &st->worker[i], resume) && rdzv_gives_in_time(st, &st->worker[i]))
+            return true;
+    return false;
+}
+
 static void choose_sources(struct rdzv *st, struct msg_form *f, const struct msg_state *resume)
 {
     RM_ASSERT(resume->held && f->sources_count == 0, "%d sources of step %" PRId64 " before one is chosen",
@@ -102,10 +118,10 @@ static void choose_sources(struct rdzv *st, struct msg_form *f, const struct msg
     }
     if (f->sources_count)
         return;
+    bool in_time = one_gives_in_time(st, resume);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
-        bool makes_room = w->goes || rdzv_is_eased(st, w);
-        if (!rdzv_usable(st, w) || (rdzv_candidate(st, w) && !makes_room) || !holds(w, resume))
+        if (!may_serve(st, w, resume) || (in_time && !rdzv_gives_in_time(st, w)))
             continue;
         if (!set_is_empty(rdzv_pairs_in_ring(st, i)) && !st->pairs.too_few)
             continue;
@@ -205,6 +221,7 @@ void rdzv_form(const struct turn *turn)
     int64_t n = st->ring.term == st->settings.term ? st->ring.n + 1 : 1;
     st->ring = (struct msg_generation){st->settings.term, n};
     st->found = false;
+    st->formed_at = turn->now;
     choose_members(st);
     rdzv_pairs_formed(turn);
     rdzv_load_begins(st);
@@ -289,6 +306,20 @@ static rm_time what_it_cost(const struct rdzv *st, rm_time now)
     return now - rm_later(r->began, rm_earlier(st->arrived, r->agreed));
 }
 
+static const double newest = 0.5; /* its weight beside what was measured before */
+
+/* How long the slowest of those waited who were given a whole state. */
+static void measure_handing(struct rdzv *st)
+{
+    rm_time took = 0;
+    for (int r = 0; r < st->world; r++)
+        if (st->form.member[r].role == ROLE_RECEIVE)
+            took = rm_later(took, st->worker[st->member[r]].state_time);
+    if (took > 0)
+        st->handing =
+            st->handing ? (rm_time)(newest * (double)took + (1 - newest) * (double)st->handing) : took;
+}
+
 static void begin_training(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
@@ -313,7 +344,8 @@ static void begin_training(const struct turn *turn)
     st->reform_cost = st->reform_cost ? (3 * st->reform_cost + cost) / 4 : cost;
     st->trained = true;
     st->begun++;
-    st->given_up = -1;
+    st->given_up = st->gave_way = -1;
+    measure_handing(st);
     st->recovery.went = turn->now;
     st->recovery.formed = true;
     st->waiting[0] = 0;
@@ -362,7 +394,7 @@ void rdzv_settle_forming(const struct turn *turn)
               (int)st->state);
     for (int r = 0; r < st->world; r++)
         leaving = leaving || st->worker[st->member[r]].leaving;
-    if (st->ending.set || leaving || turn->now >= rdzv_load_decides_at(st)) {
+    if (st->ending.set || leaving || turn->now >= rdzv_load_decides_at(st) || rdzv_leave_gives_way(turn)) {
         rdzv_quiesce(turn, STOP_NOW);
     } else if (rdzv_load_decides_at(st) != RM_NEVER) {
         return; /* it comes to nothing, and whoever still reads is given the time */
@@ -386,7 +418,8 @@ rm_time rdzv_forming_until(const struct rdzv *st)
 {
     if (rdzv_load_decides_at(st) != RM_NEVER)
         return rdzv_load_decides_at(st);
-    rm_time at = st->turned + st->settings.form_timeout;
+    rm_time at = st->turned + st->settings.form_timeout, way = rdzv_leave_gives_way_at(st);
+    at = rm_earlier(at, way > st->accounted ? way : RM_NEVER);
     for (int r = 0; r < st->world; r++) {
         const struct rdzv_worker *w = &st->worker[st->member[r]];
         at = rm_earlier(at, w->ready ? RM_NEVER : w->moved + st->settings.form_timeout);

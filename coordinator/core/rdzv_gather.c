@@ -127,6 +127,14 @@ static void say_who_does_not_end(const struct turn *turn)
     }
 }
 
+static bool is_saved_first(const struct turn *turn)
+{
+    const struct rdzv *st = turn->st;
+    struct msg_state best = rdzv_best_state(st);
+    enum leave_choice first = rdzv_leave_before_ring(st);
+    return first == LEAVE_FINISH || (first == LEAVE_SAVE && rdzv_save_begin(turn, &best, false));
+}
+
 void rdzv_settle_gathering(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
@@ -138,11 +146,11 @@ void rdzv_settle_gathering(const struct turn *turn)
         return;
     }
     bool coming = rdzv_on_its_way(st);
-    bool window_over = turn->now >= window_until(st);
+    bool window_over = turn->now >= rm_earlier(window_until(st), rdzv_leave_forms_by(st));
     bool patient = holder_returns(st) && turn->now < st->state_since + st->settings.start_timeout;
     if (enough(st)) {
         bool listed = rdzv_ask_lists(turn);
-        if (held_back(turn))
+        if (held_back(turn) || is_saved_first(turn))
             return;
         if (rdzv_program_lives_on_anywhere(st)) {
             say_who_does_not_end(turn);
@@ -175,10 +183,13 @@ rm_time rdzv_gathering_until(const struct rdzv *st)
     if (!enough(st) && follows_until(st) > st->accounted)
         return follows_until(st);
     if (!enough(st))
-        return s->unsupervised ? RM_NEVER : st->state_since + s->start_timeout;
-    if (!rdzv_lists_are_in(st) || rdzv_program_lives_on_anywhere(st))
+        return rm_earlier(s->unsupervised ? RM_NEVER : st->state_since + s->start_timeout,
+                          rdzv_leave_let_go_at(st));
+    if (!rdzv_lists_are_in(st) || rdzv_program_lives_on_anywhere(st) ||
+        rdzv_leave_before_ring(st) == LEAVE_FINISH) /* its end is a word, and so is that of who writes it */
         return RM_NEVER;
-    rm_time at = rm_later(window_until(st), rdzv_pairs_form_at(st));
+    rm_time window = rm_earlier(window_until(st), rdzv_leave_forms_by(st));
+    rm_time at = rm_later(window, rdzv_pairs_form_at(st));
     if (holder_returns(st))
         at = rm_later(at, st->state_since + s->start_timeout);
     return rm_later(at, rdzv_awaits_manifest_until(st));
@@ -236,7 +247,8 @@ void rdzv_settle_quiescing(const struct turn *turn)
     if (st->ending.set)
         settle_ending(turn);
     else if (enough(st) && !holder_returns(st) && rdzv_ask_lists(turn) &&
-             !rdzv_pairs_hold_back(st, turn->now) && !rdzv_awaits_manifest(turn))
+             !rdzv_pairs_hold_back(st, turn->now) && !rdzv_awaits_manifest(turn) &&
+             rdzv_leave_before_ring(st) == LEAVE_HAND_OVER)
         rdzv_form(turn);
     else
         rdzv_move(turn, RDZV_GATHERING);

@@ -175,14 +175,6 @@ void rdzv_leave_begin(const struct turn *turn)
 
 /* ---- a state that is saved nowhere, and all who hold it leave ---- */
 
-/* What is not whole in time is of no use. */
-static const double margin = 1.25;
-
-rm_time leave_with_margin(rm_time takes)
-{
-    return (rm_time)(margin * (double)takes);
-}
-
 static bool is_measured(const struct rdzv_save_speed *v)
 {
     return v->bytes > 0 && v->writer > 0 && v->publisher > 0;
@@ -239,6 +231,8 @@ enum leave_choice leave_decide(const struct leave_facts *f)
         return LEAVE_IS_SAVED;
     if (f->staying > 0)
         return f->enough ? LEAVE_HAND_OVER : LEAVE_SAVE;
+    if (f->enough && f->given_in_time)
+        return LEAVE_HAND_OVER;
     if (!f->wanted)
         return LEAVE_OFF;
     if (leave_writers(f) >= 0)
@@ -306,19 +300,29 @@ static void count_holder(const struct rdzv_worker *w, rm_time now, struct leave_
         f->staying++;
 }
 
-static struct leave_facts facts_of(const struct turn *turn, const struct msg_state *state)
+static bool is_given_in_time(const struct rdzv *st, const struct msg_state *state)
 {
-    const struct rdzv *st = turn->st;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (rdzv_usable(st, w) && msg_state_equal(&w->state, state) && rdzv_gives_in_time(st, w))
+            return true;
+    }
+    return false;
+}
+
+static struct leave_facts facts_of(const struct rdzv *st, const struct msg_state *state)
+{
     struct leave_facts f = {.wanted = !st->settings.leave_unsaved,
                             .step = state->step,
                             .saved = st->saved,
                             .enough = rdzv_candidates(st) >= st->settings.workers_min,
+                            .given_in_time = is_given_in_time(st, state),
                             .under_way = rdzv_step_under_way(st),
                             .speed = st->save_speed};
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
         if (rdzv_usable(st, w) && msg_state_equal(&w->state, state))
-            count_holder(w, turn->now, &f);
+            count_holder(w, st->accounted, &f);
     }
     return f;
 }
@@ -326,7 +330,7 @@ static struct leave_facts facts_of(const struct turn *turn, const struct msg_sta
 struct worker_set rdzv_leave_no_writers(const struct turn *turn, const struct msg_state *state)
 {
     const struct rdzv *st = turn->st;
-    struct leave_facts f = facts_of(turn, state);
+    struct leave_facts f = facts_of(st, state);
     struct worker_set out = {0};
     int n = leave_writers(&f);
     if (!state->held || n < 0 || n >= f.going)
@@ -340,13 +344,95 @@ struct worker_set rdzv_leave_no_writers(const struct turn *turn, const struct ms
     return out;
 }
 
+/* Members of a ring that is formed now would have to be given this state. */
+static bool has_to_be_given(const struct rdzv *st, const struct msg_state *state)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (rdzv_candidate(st, w) && !msg_state_equal(&w->state, state))
+            return true;
+    }
+    return false;
+}
+
+enum leave_choice rdzv_leave_before_ring(const struct rdzv *st)
+{
+    struct msg_state best = rdzv_best_state(st);
+    if (!best.held || best.step == 0 || !has_to_be_given(st, &best))
+        return LEAVE_HAND_OVER;
+    struct leave_facts f = facts_of(st, &best);
+    enum leave_choice choice = leave_decide(&f);
+    return choice == LEAVE_SAVE || choice == LEAVE_FINISH ? choice : LEAVE_HAND_OVER;
+}
+
+/* When the last of those who hold a state is killed, and how many they are; RM_NEVER: somebody stays, or it
+ * is not known. */
+static rm_time held_until(const struct rdzv *st, const struct msg_state *state, int *ret_holders)
+{
+    rm_time last = 0;
+    *ret_holders = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (w->presence != PRESENT || w->released || !msg_state_equal(&w->state, state))
+            continue;
+        if (!rdzv_is_going(w))
+            return RM_NEVER;
+        last = rm_later(last, w->leave_until);
+        ++*ret_holders;
+    }
+    return *ret_holders ? last : RM_NEVER;
+}
+
+rm_time rdzv_leave_forms_by(const struct rdzv *st)
+{
+    int holders;
+    struct msg_state best = rdzv_best_state(st);
+    if (!best.held || best.step <= st->saved || !has_to_be_given(st, &best))
+        return RM_NEVER;
+    rm_time last = held_until(st, &best, &holders);
+    return last == RM_NEVER ? RM_NEVER : last - 2 * leave_with_margin(st->handing) - time_to_stop;
+}
+
+rm_time rdzv_leave_gives_way_at(const struct rdzv *st)
+{
+    int holders;
+    const struct msg_state *state = &st->resume;
+    bool given = st->state == RDZV_FORMING && st->form.sources_count > 0 && state->step > st->saved;
+    if (!given || st->settings.leave_unsaved || state->step == st->gave_way)
+        return RM_NEVER;
+    rm_time last = held_until(st, state, &holders), takes = leave_takes(&st->save_speed, holders);
+    if (last == RM_NEVER || !takes)
+        return RM_NEVER;
+    rm_time at = last - leave_with_margin(takes) - time_to_stop;
+    rm_time through = st->handing ? st->formed_at + leave_with_margin(st->handing) : 0;
+    at = through < last ? rm_later(at, through) : at;
+    return at > st->formed_at ? at : RM_NEVER;
+}
+
+bool rdzv_leave_gives_way(const struct turn *turn)
+{
+    struct rdzv *st = turn->st;
+    if (turn->now < rdzv_leave_gives_way_at(st))
+        return false;
+    RM_ASSERT(st->formed_at <= turn->now, "a ring that is formed %lld ns from now",
+              (long long)(st->formed_at - turn->now));
+    struct leave_facts f = facts_of(st, &st->resume);
+    f.given_in_time = false;
+    if (leave_decide(&f) != LEAVE_SAVE)
+        return false;
+    st->gave_way = st->resume.step;
+    st->handing = rm_later(st->handing, turn->now - st->formed_at);
+    rdzv_say(st, "step %" PRId64 " is saved: there is no time left to hand it over", st->resume.step);
+    return true;
+}
+
 /* True: it is not saved, those who hold it are let go, and the person knows why. */
 bool rdzv_leaves_unsaved(const struct turn *turn, const struct msg_state *state)
 {
     struct rdzv *st = turn->st;
     if (st->given_up == state->step)
         return true;
-    struct leave_facts f = facts_of(turn, state);
+    struct leave_facts f = facts_of(st, state);
     enum leave_choice choice = leave_decide(&f);
     if (choice == LEAVE_IS_SAVED || choice == LEAVE_HAND_OVER || choice == LEAVE_SAVE)
         return false;
@@ -373,22 +459,12 @@ static bool finishes_a_save(const struct rdzv *st, const struct rdzv_worker *w)
     return rdzv_step_under_way(st) > st->saved && has_time(st, w) && w->leave_until != RM_NEVER;
 }
 
-/* In a pod nobody says who is expected; who has come is seen. */
-static bool somebody_comes(const struct rdzv *st)
-{
-    for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        const struct rdzv_worker *w = &st->worker[i];
-        if (w->presence == PRESENT && !rdzv_is_going(w) && !w->released)
-            return true;
-    }
-    return false;
-}
-
+/* In a pod nobody says who is expected, and another one is made for each that has to go. */
 static bool is_awaited(const struct rdzv *st, const struct rdzv_worker *w)
 {
     if (!st->settings.unsupervised)
         return rdzv_on_its_way(st);
-    return somebody_comes(st) && has_time(st, w) && w->leave_until != RM_NEVER;
+    return has_time(st, w) && rdzv_gives_in_time(st, w) && w->leave_until != RM_NEVER;
 }
 
 bool rdzv_brings_more(const struct rdzv *st, const struct rdzv_worker *w)
@@ -421,6 +497,18 @@ static bool needed_to_the_end(const struct rdzv *st, const struct rdzv_worker *w
     /* what can't be saved any more may still be handed to somebody who is known to come */
     bool given_up = w->state.step == st->given_up;
     return unsaved && (!given_up || is_awaited(st, w) || finishes_a_save(st, w));
+}
+
+rm_time rdzv_leave_let_go_at(const struct rdzv *st)
+{
+    rm_time at = RM_NEVER;
+    for (int i = 0; i < RM_WORKERS_MAX && st->given_up >= 0; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        bool waits = w->leaving && !w->released && w->presence == PRESENT && w->leave_until != RM_NEVER;
+        rm_time end = waits ? w->leave_until - rm_later(reserve, leave_with_margin(st->handing)) : 0;
+        at = waits && end > st->accounted ? rm_earlier(at, end) : at;
+    }
+    return at;
 }
 
 /* One that waited for a save says nothing about leaves. */

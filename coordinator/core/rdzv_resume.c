@@ -9,6 +9,13 @@
 
 /* ---- in memory ---- */
 
+/* What is saved is read by who comes, sooner than such a worker could give it. */
+static bool gives_it_too_late(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    bool goes = w->leaving || (w->goes && w->state.step == st->gave_way);
+    return goes && w->state.step <= st->saved && !rdzv_gives_in_time(st, w);
+}
+
 /* The highest step from `lowest` on that anyone at rest holds; among its holders the last ring's members
  * first. */
 static struct msg_state best_from(const struct rdzv *st, int64_t lowest)
@@ -17,7 +24,8 @@ static struct msg_state best_from(const struct rdzv *st, int64_t lowest)
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
         bool stranded = set_has(st->pairs.stranded, i);
-        if (!rdzv_usable(st, w) || !w->state.held || w->state.step < lowest || stranded)
+        if (!rdzv_usable(st, w) || !w->state.held || w->state.step < lowest || stranded ||
+            gives_it_too_late(st, w))
             continue;
         if (!best || w->state.step > best->state.step ||
             (w->state.step == best->state.step && w->old_rank < best->old_rank))

@@ -387,7 +387,10 @@ struct rdzv {
     bool final_saved;
     struct rdzv_outage outage;
     struct rdzv_save_speed save_speed;
-    int64_t given_up; /* step that those who hold it can't save any more before they go; -1 none */
+    int64_t given_up;  /* step that those who hold it can't save any more before they go; -1 none */
+    int64_t gave_way;  /* step whose handing over was given up to save it; -1 none */
+    rm_time handing;   /* what handing a state over takes, as measured; 0: not known */
+    rm_time formed_at; /* when the newest ring was told its members */
     struct rdzv_interval interval;
     rm_time saved_at; /* when the newest was published, or the coordinator began */
     bool digest_known;

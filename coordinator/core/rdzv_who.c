@@ -43,6 +43,13 @@ bool rdzv_is_going(const struct rdzv_worker *w)
     return w->leaving || w->goes;
 }
 
+bool rdzv_gives_in_time(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    if (!rdzv_is_going(w) || w->leave_until == RM_NEVER)
+        return true;
+    return w->state.step != st->gave_way && leave_with_margin(st->handing) <= w->leave_until - st->accounted;
+}
+
 bool rdzv_candidate(const struct rdzv *st, const struct rdzv_worker *w)
 {
     return rdzv_usable(st, w) && !w->leaving && !rdzv_held_back(st, w);

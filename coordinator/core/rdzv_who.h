@@ -16,6 +16,9 @@ bool rdzv_is_stuck(const struct rdzv *st, const struct rdzv_worker *w);
 bool rdzv_usable(const struct rdzv *st, const struct rdzv_worker *w);
 /* It leaves, or will have to (merely eased is not going: rdzv_relief.h). Who stays is preferred to it. */
 bool rdzv_is_going(const struct rdzv_worker *w);
+/* It gives what it holds to somebody else before it is killed, by what that took so far. Of nobody whose end
+ * is not known this is doubted, nor where nothing was measured as long as it lives. */
+bool rdzv_gives_in_time(const struct rdzv *st, const struct rdzv_worker *w);
 /* The worker is usable, and stays. */
 bool rdzv_candidate(const struct rdzv *st, const struct rdzv_worker *w);
 /* How many of those there are. */

@@ -30,6 +30,26 @@ static void enough_stay_and_time_is_short(struct leave_facts *f)
 {
     enough_stay(f), all_have(f, RM_MS);
 }
+static void who_has_come_is_given_it_in_time(struct leave_facts *f)
+{
+    f->enough = f->given_in_time = true;
+}
+static void who_has_come_can_not_be_given_it(struct leave_facts *f)
+{
+    f->enough = true;
+}
+static void nor_is_there_time_to_save_it(struct leave_facts *f)
+{
+    f->enough = true, all_have(f, 5 * RM_S);
+}
+static void nor_that_but_a_save_is_under_way(struct leave_facts *f)
+{
+    nor_is_there_time_to_save_it(f), f->under_way = 55;
+}
+static void too_few_have_come(struct leave_facts *f)
+{
+    f->given_in_time = true;
+}
 static void too_few_stay(struct leave_facts *f)
 {
     f->staying = 1;
@@ -116,6 +136,11 @@ Test(leave, what_is_done_follows_from_who_holds_it_and_from_the_time_that_is_lef
         {nothing_changes, LEAVE_SAVE},
         {enough_stay, LEAVE_HAND_OVER},
         {enough_stay_and_time_is_short, LEAVE_HAND_OVER},
+        {who_has_come_is_given_it_in_time, LEAVE_HAND_OVER},
+        {who_has_come_can_not_be_given_it, LEAVE_SAVE},
+        {nor_is_there_time_to_save_it, LEAVE_TOO_LATE},
+        {nor_that_but_a_save_is_under_way, LEAVE_FINISH},
+        {too_few_have_come, LEAVE_SAVE},
         {too_few_stay, LEAVE_SAVE},
         {too_few_stay_and_time_is_short, LEAVE_SAVE},
         {one_has_no_time, LEAVE_SAVE},
@@ -339,6 +364,8 @@ Test(leave, where_a_save_is_under_way_and_more_would_be_too_late_that_one_is_fin
     cr_assert(said(&s, "publish"), "%s", str_text(&s.log));
     cr_assert_not(said(&s, "release"), "%s", str_text(&s.log));
     published(&s, s.st->collection[0].publisher >= 0 ? s.st->collection[0].publisher : 0, 9, false);
+    cr_assert_not(said(&s, "release"), "step 10 may still be handed over: %s", str_text(&s.log));
+    after(&s, 4 * RM_S);
     cr_assert(said(&s, "send 0 release") && said(&s, "send 1 release"), "%s", str_text(&s.log));
     cr_assert_eq(s.st->saved, 9);
     story_end(&s);
@@ -359,5 +386,189 @@ Test(leave, who_goes_before_its_part_would_be_written_writes_none)
     stopped(&s, 1, 9, 9);
     cr_assert_eq(rdzv_state(s.st), RDZV_SAVING, "%s", str_text(&s.log));
     cr_assert(s.st->save.count == 1 && s.st->save.worker[0] == 1, "%d write", s.st->save.count);
+    story_end(&s);
+}
+
+/* ---- who has come, or comes, in the place of the last who hold it ---- */
+
+/* Of a whole one the part takes writer_s, and reading it back publisher_s. */
+static void saving_takes(struct story *s, int writer_s, int publisher_s)
+{
+    s->st->save_speed = (struct rdzv_save_speed){
+        .bytes = 1000, .writer = 1000.0 / writer_s, .publisher = 1000.0 / publisher_s};
+}
+
+/* One worker in a pod, at step 9, is told to go within that time, and has stopped. */
+static void the_last_one_goes(struct story *s, int writer_s, rm_time time)
+{
+    struct rdzv_settings settings = story_settings(1);
+    settings.unsupervised = true;
+    settings.workers_target = 1;
+    story_begin(s, settings);
+    first_come(s, 1);
+    listed(s, 0, -1, -1);
+    after(s, settings.join_window);
+    ready(s, 0, 0);
+    progress(s, 0, 9);
+    saving_takes(s, writer_s, 1);
+    forget(s);
+    leaving_within(s, 0, time);
+    stopped(s, 0, 9, 9);
+}
+
+static void another_one_comes(struct story *s)
+{
+    hello(s, 1, -1);
+    stopped(s, 1, -1, -1);
+    after(s, 200 * RM_MS);
+}
+
+/* And whoever is here moves. */
+static void passes(struct story *s, rm_time time)
+{
+    for (rm_time end = s->now + time; s->now < end;) {
+        for (int w = 0; w < 2; w++) {
+            struct message m;
+            message_init(&m, MSG_HEARTBEAT);
+            m.heartbeat.counter = s->now / RM_MS;
+            m.heartbeat.waiting_for = -1;
+            if (s->conn[w] >= 0)
+                hear(s, w, &m);
+        }
+        after(s, rm_earlier(RM_S, end - s->now));
+    }
+}
+
+Test(leave, the_last_who_can_not_save_it_stays_for_one_that_may_come_as_long_as_it_could_hand_it_over)
+{
+    struct story s;
+    the_last_one_goes(&s, 60, 20 * RM_S);
+    cr_assert(said(&s, "checkpointSkipped"), "%s", str_text(&s.log));
+    passes(&s, 10 * RM_S);
+    cr_assert_not(said(&s, "release"), "%s", str_text(&s.log));
+    another_one_comes(&s);
+    cr_assert_eq(s.form.form.count, 1, "%s", str_text(&s.log));
+    cr_assert_eq(s.form.form.member[0].role, ROLE_RECEIVE);
+    cr_assert_eq(s.form.form.resume.step, 9);
+    story_end(&s);
+}
+
+Test(leave, where_nobody_comes_it_is_let_go_when_it_could_hand_nothing_over_any_more)
+{
+    struct story s;
+    the_last_one_goes(&s, 60, 20 * RM_S);
+    s.st->handing = 8 * RM_S; /* and a quarter more */
+    passes(&s, 9 * RM_S);
+    cr_assert_not(said(&s, "release"), "%s", str_text(&s.log));
+    passes(&s, 2 * RM_S);
+    cr_assert(said(&s, "send 0 release"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(leave, who_has_come_and_can_not_be_given_it_in_time_reads_what_is_saved_first)
+{
+    struct story s;
+    the_last_one_goes(&s, 60, 20 * RM_S);
+    hello(&s, 1, -1);
+    saving_takes(&s, 3, 1);
+    s.st->handing = 30 * RM_S;
+    stopped(&s, 1, -1, -1);
+    after(&s, 200 * RM_MS);
+    cr_assert_eq(rdzv_state(s.st), RDZV_SAVING, "%s", str_text(&s.log));
+    cr_assert(s.st->save.count == 1 && s.st->save.worker[0] == 0);
+    checkpointed(&s, 0, 9, 0, 1, false);
+    published(&s, 0, 9, false);
+    cr_assert(said(&s, "send 0 release"), "%s", str_text(&s.log));
+    listed(&s, 1, 9, -1);
+    after(&s, 200 * RM_MS);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    cr_assert_eq(s.form.form.member[0].role, ROLE_LOAD);
+    cr_assert_eq(s.form.form.resume.step, 9);
+    story_end(&s);
+}
+
+Test(leave, a_save_that_is_under_way_is_finished_before_a_ring_that_could_not_be_given_more)
+{
+    struct story s;
+    the_last_one_goes(&s, 60, 20 * RM_S);
+    hello(&s, 1, -1);
+    s.st->handing = 30 * RM_S;
+    checkpointed(&s, 0, 8, 0, 2, false);
+    stopped(&s, 1, -1, -1);
+    after(&s, RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING, "%s", str_text(&s.log));
+    cr_assert_gt(rdzv_deadline(s.st), s.now, "nothing is due before its end");
+    checkpointed(&s, 0, 8, 1, 2, false);
+    published(&s, 0, 8, false);
+    cr_assert_eq(rdzv_state(s.st), RDZV_SAVING, "as small as that one was there is time: %s",
+                 str_text(&s.log));
+    story_end(&s);
+}
+
+/* Worker 1 receives from worker 0, which is killed in 20 s; saving takes 4 s, and a quarter. */
+static void one_receives(struct story *s, rm_time handing)
+{
+    the_last_one_goes(s, 60, 20 * RM_S);
+    s->st->handing = handing;
+    another_one_comes(s);
+    saving_takes(s, 3, 1);
+    cr_assert_eq(s->form.form.member[0].role, ROLE_RECEIVE, "%s", str_text(&s->log));
+    forget(s);
+}
+
+Test(leave, a_handing_over_that_takes_until_there_is_only_the_time_to_save_it_gives_way_to_that)
+{
+    struct story s;
+    one_receives(&s, 0);
+    passes(&s, 12 * RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", rdzv_why(s.st));
+    passes(&s, RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", rdzv_why(s.st));
+    stopped(&s, 1, -1, -1);
+    stopped(&s, 0, 9, 9);
+    cr_assert_eq(rdzv_state(s.st), RDZV_SAVING, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(leave, one_that_will_be_through_before_its_source_is_killed_goes_on)
+{
+    struct story s;
+    one_receives(&s, 15 * RM_S);
+    passes(&s, 17 * RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", rdzv_why(s.st));
+    ready(&s, 1, 9);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", rdzv_why(s.st));
+    story_end(&s);
+}
+
+Test(leave, with_those_who_give_the_state_about_to_go_no_more_are_waited_for_than_there_is_time)
+{
+    struct story s;
+    struct rdzv_settings settings = story_settings(1);
+    the_last_one_goes(&s, 60, 20 * RM_S);
+    s.st->settings.join_window = 60 * RM_S;
+    s.st->settings.workers_target = settings.workers_max;
+    s.st->handing = 4 * RM_S;
+    another_one_comes(&s);
+    passes(&s, 7 * RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING, "%s", rdzv_why(s.st));
+    passes(&s, RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", rdzv_why(s.st));
+    story_end(&s);
+}
+
+Test(leave, how_long_a_handing_over_takes_is_measured_by_who_waited_longest)
+{
+    struct story s;
+    struct message m;
+    the_last_one_goes(&s, 60, 20 * RM_S);
+    another_one_comes(&s);
+    message_init(&m, MSG_READY);
+    m.ready.state = state_of(9);
+    m.ready.trainer_pid = s.trainer[1];
+    m.ready.state_time = 3 * RM_S;
+    hear(&s, 1, &m);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
+    cr_assert_eq(s.st->handing, 3 * RM_S);
     story_end(&s);
 }
