@@ -247,7 +247,7 @@ static int job_learn(struct app *app, struct error *err)
     if (open_job(app, err) < 0)
         return -1;
     log_info("the job is known", "name=%s", spec->name);
-    agent_learn(app->agent, spec->name, spec->checkpoint.uri, spec->elasticity.heartbeat);
+    agent_learn(app->agent, spec->name, spec->checkpoint.uri, spec->elasticity.heartbeat, job_restarts(spec));
     return 0;
 }
 
@@ -577,6 +577,7 @@ static struct agent_settings settings_of(const struct app_options *options)
         .heartbeat = spec->elasticity.heartbeat,
         .lost_after = pod ? RM_NEVER : spec->elasticity.lost_after,
         .awaits_job = pod,
+        .launcher = job_restarts(spec),
         .retry_first = pod ? pod_retry_first : 0,
         .retry_most = pod ? pod_retry_most : 0,
     };

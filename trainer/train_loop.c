@@ -322,6 +322,7 @@ static int set_up(struct train_loop *t, const struct msg_setup *setup, struct er
         .done = command_done,
         .ctx = t,
     };
+    loop_timer_set(t->pulse, clock_now());
     return compute_open(&t->compute, t->loop, &options, err);
 }
 
@@ -371,10 +372,14 @@ static void corrupt(void *ctx, int signo)
         engine_raise_corrupt(t->engine);
 }
 
+/* Also while the engine opens, which may read all of the data, fill the memory, or wait for a user's program:
+ * the agent ends a trainer that says nothing. */
 static void send_pulse(void *ctx)
 {
     struct train_loop *t = ctx;
-    struct engine_pulse pulse = engine_pulse(t->engine);
+    struct engine_pulse pulse = {.waiting_for = -1};
+    if (t->engine)
+        pulse = engine_pulse(t->engine);
     struct message *m = &t->message;
     *m = (struct message){.type = MSG_HEARTBEAT};
     m->heartbeat.step = elastic_held_step(t->core);

@@ -11,7 +11,6 @@
 #include "common/base/prng.h"
 
 enum {
-    START_TRIES = 5,
     SILENT_BEATS = 2,
     UNWELCOME_MAX = 8, /* never welcome, although somebody is there */
     RETRY_MS = 20,
@@ -71,7 +70,7 @@ struct agent *agent_open(const struct agent_settings *settings)
     st->saved = st->save_step = st->progress_known = st->evaluated_known = -1;
     st->beat.step = st->beat.waiting_for = -1;
     st->beat_at = RM_NEVER;
-    st->retry_at = st->leave_until = st->ends_at = RM_NEVER;
+    st->retry_at = st->leave_until = st->ends_at = st->up_by = RM_NEVER;
     return st;
 }
 
@@ -90,13 +89,14 @@ bool agent_fits_elsewhere(const struct agent *st)
     return st->elsewhere;
 }
 
-void agent_learn(struct agent *st, const char *job, const char *checkpoint_uri, rm_time beat)
+void agent_learn(struct agent *st, const char *job, const char *checkpoint_uri, rm_time beat, bool launcher)
 {
     RM_ASSERT(beat > 0 && st->settings.awaits_job, "job %s is learnt, with a heartbeat of %" PRId64 " ns",
               job, beat);
     text_copy(st->settings.job, sizeof st->settings.job, job);
     text_copy(st->settings.checkpoint_uri, sizeof st->settings.checkpoint_uri, checkpoint_uri);
     st->settings.heartbeat = beat;
+    st->settings.launcher = launcher;
     st->settings.awaits_job = false;
 }
 
@@ -106,31 +106,13 @@ static void send_link(struct agent *st, struct agent_out *out, const struct mess
         agent_pass(out, AGENT_SEND_LINK, m);
 }
 
-static void quit(struct agent *st, struct agent_out *out, int exit_code, const char *text)
+void agent_quit(struct agent *st, struct agent_out *out, int exit_code, const char *text)
 {
     struct agent_action *a = agent_act(out, AGENT_EXIT);
     RM_ASSERT(!st->over, "it ends twice, now with %d: %s", exit_code, text);
     a->exit_code = exit_code;
     a->text = arena_text(&out->arena, text);
     st->over = true;
-}
-
-static void spawn(struct agent *st, struct agent_out *out)
-{
-    RM_ASSERT(st->trainer == TRAINER_NONE && !st->over, "trainer %d is started beside another one",
-              st->spawned);
-    agent_act(out, AGENT_SPAWN);
-    struct message *m = agent_say(out, AGENT_SEND_LINK, MSG_SETUP);
-    m->setup.protocol = MSG_PROTOCOL;
-    m->setup.worker = st->settings.worker;
-    m->setup.attempt = st->settings.attempt;
-    m->setup.incarnation = st->settings.incarnation;
-    m->setup.restarts = st->spawned++;
-    m->setup.snapshot_busy = st->writing || st->write_waits;
-    m->setup.load_busy = st->loading;
-    text_copy(m->setup.data_sha256, sizeof m->setup.data_sha256, st->up.data_sha256);
-    st->trainer = TRAINER_STARTING;
-    st->phase = PHASE_IDLE;
 }
 
 /* ---- the coordinator's connection ---- */
@@ -260,12 +242,16 @@ static rm_time first_delay(const struct agent *st)
 
 static void on_welcome(struct agent *st, rm_time now, struct agent_out *out)
 {
+    if (st->term < 1) {
+        agent_quit(st, out, EXIT_MACHINE, "the coordinator does not say of which term it is");
+        return;
+    }
     st->connection = WELCOMED;
     st->lost_at = RM_NEVER;
     st->retry_delay = first_delay(st);
     st->beat_at = now + st->settings.heartbeat;
     if (!st->spawned)
-        spawn(st, out);
+        agent_spawn(st, out);
     /* A trainer that came up, died or stopped between our hello and this welcome has not been told of yet. */
     bool stopped_since = st->phase == PHASE_STOPPED && st->said_phase != PHASE_STOPPED;
     if (stopped_since || st->said_trainer != (st->trainer == TRAINER_UP ? st->up.pid : 0))
@@ -309,7 +295,7 @@ static void give_up_on_coordinator(struct agent *st, rm_time now, struct agent_o
                  "the coordinator ends the connection after each hello, for %.1f s now: its key is another "
                  "one than this agent's",
                  seconds);
-        quit(st, out, EXIT_MACHINE, text);
+        agent_quit(st, out, EXIT_MACHINE, text);
         return;
     }
     int n = snprintf(text, sizeof text,
@@ -321,7 +307,7 @@ static void give_up_on_coordinator(struct agent *st, rm_time now, struct agent_o
     else
         snprintf(text + n, sizeof text - (size_t)n, "no checkpoint is known to be in %.200s",
                  st->settings.checkpoint_uri);
-    quit(st, out, EXIT_MACHINE, text);
+    agent_quit(st, out, EXIT_MACHINE, text);
 }
 
 /* ---- what the coordinator says ---- */
@@ -385,6 +371,8 @@ static void on_control(struct agent *st, const struct message *m, rm_time now, s
 {
     if (m->term < st->term)
         return; /* a predecessor's word, or a zombie's */
+    if (st->settings.launcher && (m->type == MSG_LIST || m->type == MSG_PUBLISH))
+        return; /* such a job has no store */
     obey_term(st, m->term);
     switch (m->type) {
     case MSG_WELCOME:
@@ -434,7 +422,7 @@ static void on_control(struct agent *st, const struct message *m, rm_time now, s
         break;
     case MSG_ABANDON:
         st->elsewhere = m->abandon.elsewhere;
-        quit(st, out, m->abandon.exit_code, m->abandon.why);
+        agent_quit(st, out, m->abandon.exit_code, m->abandon.why);
         break;
     default:
         break;
@@ -463,6 +451,7 @@ static void on_up(struct agent *st, const struct msg_up *up, struct agent_out *o
 {
     st->trainer = TRAINER_UP;
     st->tries = 0;
+    st->up_by = RM_NEVER;
     st->up = *up;
     st->state = up->state;
     st->phase = PHASE_IDLE;
@@ -470,16 +459,10 @@ static void on_up(struct agent *st, const struct msg_up *up, struct agent_out *o
         say_hello(st, out);
 }
 
-/* A launcher called itself one when it came up. */
-static bool is_launcher(const struct agent *st)
-{
-    return strncmp(st->up.fingerprint, "launch", 6) == 0;
-}
-
 /* A launcher says more than one failure, each of a generation; a trainer ends by that of its program. */
 static void on_trainer_fault(struct agent *st, const struct message *m, rm_time now, struct agent_out *out)
 {
-    bool beside = m->fault.kind == FAULT_PROGRAM && !is_launcher(st);
+    bool beside = m->fault.kind == FAULT_PROGRAM && !st->settings.launcher;
     struct message *keep = beside ? st->failure : st->fault;
     RM_ASSERT(st->spawned > 0, "a trainer fails that was never started: %s", m->fault.detail);
     message_keep(keep, m);
@@ -508,7 +491,8 @@ static void on_link(struct agent *st, const struct message *m, rm_time now, stru
         on_up(st, &m->up, out);
         break;
     case MSG_HEARTBEAT:
-        st->beat = m->heartbeat;
+        if (st->trainer == TRAINER_UP) /* before that it says that it lives, and no more */
+            st->beat = m->heartbeat;
         break;
     case MSG_PROGRESS:
         keep_step(st->progress, &st->progress_count, PROGRESS_KEPT, m);
@@ -559,42 +543,6 @@ static void on_link(struct agent *st, const struct message *m, rm_time now, stru
     }
 }
 
-static const char *own_word(const struct agent *st)
-{
-    return is_launcher(st) ? "launcher" : "trainer";
-}
-
-static void on_trainer_exit(struct agent *st, const struct agent_event *e, struct agent_out *out)
-{
-    bool was_up = st->trainer == TRAINER_UP;
-    bool told =
-        st->fault_set && (st->fault->fault.kind == FAULT_MACHINE || st->fault->fault.kind == FAULT_DATA);
-    RM_ASSERT(st->trainer != TRAINER_NONE, "trainer %d ended twice", st->spawned);
-    st->trainer = TRAINER_NONE;
-    st->phase = PHASE_IDLE;
-    st->fault_set = st->ready_set = st->finished_set = st->wanted = false;
-    st->failure->fault.over = true;
-    agent_drop_load(st, out);
-    if (st->released)
-        return;
-    if (!was_up && (e->code > 0 || ++st->tries >= START_TRIES)) {
-        char text[MSG_DETAIL_MAX];
-        snprintf(text, sizeof text, "the %s does not start: %.300s", own_word(st),
-                 told ? st->fault->fault.detail : e->text);
-        quit(st, out, e->code > 0 ? e->code : EXIT_MACHINE, text);
-        return;
-    }
-    struct message m;
-    message_init(&m, MSG_FAULT);
-    m.generation = st->ring;
-    m.fault.kind = FAULT_TRAINER_EXIT;
-    m.fault.peer = m.fault.step = -1;
-    m.fault.trainer = st->spawned;
-    snprintf(m.fault.detail, sizeof m.fault.detail, "the %s was %.300s", own_word(st), e->text);
-    agent_send_control(st, out, &m);
-    spawn(st, out);
-}
-
 /* ---- time ---- */
 
 /* Told again with no nearer time it says nothing: everybody knows. */
@@ -609,7 +557,7 @@ static void leave(struct agent *st, const char *why, rm_time until, bool trains_
     st->leave_until = rm_earlier(st->leave_until, until);
     text_copy(st->leave_why, sizeof st->leave_why, why);
     if (st->term == 0)
-        quit(st, out, EXIT_DONE, ""); /* nobody knows of it yet */
+        agent_quit(st, out, EXIT_DONE, ""); /* nobody knows of it yet */
     else
         say_leaving(st, now, out);
     RM_ASSERT(st->leaving && st->leave_until <= until, "it leaves %" PRId64 " ns later than it was told",
@@ -672,7 +620,7 @@ static void leave_at_last(struct agent *st, struct agent_out *out)
     RM_ASSERT(st->ends_at != RM_NEVER && !st->released, "it ends late, and nobody told it to");
     snprintf(text, sizeof text, "told to leave, and not released in time%s",
              st->connection == WELCOMED ? "" : ": the coordinator is away");
-    quit(st, out, EXIT_MACHINE, text);
+    agent_quit(st, out, EXIT_MACHINE, text);
 }
 
 static void on_time(struct agent *st, rm_time now, struct agent_out *out)
@@ -680,7 +628,7 @@ static void on_time(struct agent *st, rm_time now, struct agent_out *out)
     bool at_work = (st->writing || st->publishing) && !agent_calls_are_stuck(st, &st->writes);
     at_work = at_work && !st->unneeded;
     if (st->released && !at_work) {
-        quit(st, out, EXIT_DONE, "");
+        agent_quit(st, out, EXIT_DONE, "");
         return;
     }
     bool unwanted = st->settings.lost_after == RM_NEVER && st->term == 0 && st->unwelcome >= UNWELCOME_MAX;
@@ -699,6 +647,8 @@ static void on_time(struct agent *st, rm_time now, struct agent_out *out)
     }
     if (agent_asks_store_again(st) && now >= st->store_at)
         agent_ask_store_again(st, out);
+    if (now >= st->up_by)
+        agent_trainer_is_still(st, out);
     agent_tell_of_calls(st, out);
     if (st->connection == WELCOMED && now >= st->beat_at)
         heartbeat(st, now, out);
@@ -712,7 +662,7 @@ static void start(struct agent *st, rm_time now, struct agent_out *out)
     st->retry_at = now;
     st->retry_delay = first_delay(st);
     if (!st->settings.awaits_job)
-        spawn(st, out);
+        agent_spawn(st, out);
 }
 
 static void handle(struct agent *st, const struct agent_event *e, rm_time now, struct agent_out *out)
@@ -729,17 +679,18 @@ static void handle(struct agent *st, const struct agent_event *e, rm_time now, s
         on_disconnected(st, e->text, now);
         break;
     case AGENT_REFUSED:
-        quit(st, out, EXIT_MACHINE, e->text);
+        agent_quit(st, out, EXIT_MACHINE, e->text);
         break;
     case AGENT_CONTROL:
         on_control(st, e->message, now, out);
         break;
     case AGENT_LINK:
         st->trainer_heard = now;
-        on_link(st, e->message, now, out);
+        if (agent_hears_trainer(st, e->message, out))
+            on_link(st, e->message, now, out);
         break;
     case AGENT_TRAINER_EXIT:
-        on_trainer_exit(st, e, out);
+        agent_on_trainer_exit(st, e, out);
         break;
     case AGENT_TERM:
         on_term(st, e, now, out);
@@ -787,7 +738,7 @@ rm_time agent_deadline(const struct agent *st)
         return RM_NEVER;
     if (st->released)
         return agent_calls_at(st);
-    rm_time at = rm_earlier(rm_earlier(st->beat_at, st->retry_at), agent_calls_at(st));
+    rm_time at = rm_earlier(rm_earlier(st->beat_at, st->retry_at), rm_earlier(agent_calls_at(st), st->up_by));
     if (agent_asks_store_again(st))
         at = rm_earlier(at, st->store_at);
     return rm_earlier(at, rm_earlier(lost_by(st), st->ends_at));

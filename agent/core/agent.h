@@ -10,6 +10,11 @@
  * lost: the trainer is ended and the agent exits 4 naming the newest published checkpoint. A message of a
  * lower term than one obeyed before is ignored, and so is a form of an older generation.
  *
+ * A trainer that starts says with each heartbeat that it lives, however long its data, its memory or its
+ * program's modules take before it is up; a launcher likewise. One that says nothing for a minute stands
+ * still and is killed, and the next one starts; where that happens twice in a row it is a fault of this
+ * machine.
+ *
  * What the store does not take (a slice, a manifest) waits and is tried again with growing pauses, until it
  * works, the trainer needs the memory for a newer state, or the run ends. One slice waits at a time.
  *
@@ -40,6 +45,8 @@ struct agent_settings {
     rm_time heartbeat, lost_after;   /* ns; lost_after RM_NEVER: the coordinator may stay away */
     char checkpoint_uri[RM_URI_MAX]; /* for sentences */
     bool awaits_job;                 /* what the job is comes with the first welcome: agent_learn */
+    bool launcher;                   /* what it keeps is one, no trainer */
+    rm_time up_within; /* so long one that starts may say nothing at all before its first `up`; 0: a minute */
     /* How long to wait before another try to connect: doubled from first to most, and spread so that many
      * agents do not come at once. Both 0: 20 to 100 ms as they are. */
     rm_time retry_first, retry_most;
@@ -129,7 +136,8 @@ struct agent *agent_open(const struct agent_settings *settings); /* heap; the on
 void agent_free(struct agent *st);
 /* For awaits_job: what the job says, before the welcome that brought it is handed in. The trainer is started
  * then. */
-void agent_learn(struct agent *st, const char *job, const char *checkpoint_uri, rm_time heartbeat);
+void agent_learn(struct agent *st, const char *job, const char *checkpoint_uri, rm_time heartbeat,
+                 bool launcher);
 /* What the store work failed by: text, class, person and exit code. */
 void agent_event_blame(struct agent_event *event, const struct error *err);
 bool agent_is_leaving(const struct agent *st);

@@ -33,13 +33,16 @@ static void hear_signs(const struct agent *st, struct agent_calls *c, int64_t si
     RM_ASSERT(c->moved <= st->now, "a call moved %lld ns from now", (long long)(c->moved - st->now));
 }
 
-/* Where this program stood still itself, or its machine, the threads did, too. */
+/* Where this program stood still itself, or its machine, the threads did, too; so did a trainer that starts.
+ */
 void agent_calls_hear(struct agent *st, const struct agent_event *e, rm_time now)
 {
     bool late = st->due != RM_NEVER && now > st->due + st->settings.heartbeat;
     rm_time pause = late ? now - st->now : 0;
     RM_ASSERT(now >= st->now, "time goes back by %lld ns", (long long)(st->now - now));
     st->now = now;
+    if (st->up_by != RM_NEVER)
+        st->up_by += pause;
     hear_signs(st, &st->reads, e->read_signs, pause);
     hear_signs(st, &st->writes, e->write_signs, pause);
 }

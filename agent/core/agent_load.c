@@ -44,7 +44,7 @@ void agent_load_for(struct agent *st, const struct msg_form *form, struct agent_
     agent_drop_load(st, out);
     for (int rank = 0; rank < form->count; rank++) {
         const struct msg_member *m = &form->member[rank];
-        if (m->worker != st->settings.worker || m->role != ROLE_LOAD)
+        if (m->worker != st->settings.worker || m->role != ROLE_LOAD || st->settings.launcher)
             continue;
         /* What is held stays until something better has come; and it must be within our reach. */
         st->load_in_state = !st->state.held && st->up.params_at >= 0;

@@ -40,6 +40,8 @@ struct agent {
     int64_t said_trainer; /* pid that the newest hello named, 0 none */
     enum msg_phase said_phase;
     int spawned, tries; /* tries: trainers in a row that never came up */
+    rm_time up_by;      /* one that starts and says nothing until then is ended; RM_NEVER: none such */
+    char killed_why[RM_WHY_MAX]; /* "killed: it ...", of one that this agent killed by itself; "" */
     struct msg_up up;
     enum msg_phase phase;
     struct msg_state state;
@@ -98,6 +100,16 @@ struct agent {
 
 /* agent_check.c: what holds between two steps, asserted */
 void agent_check_invariants(const struct agent *st);
+
+/* agent.c */
+void agent_quit(struct agent *st, struct agent_out *out, int exit_code, const char *text);
+
+/* agent_trainer.c: how a trainer or a launcher starts and ends */
+void agent_spawn(struct agent *st, struct agent_out *out);
+/* Whether its word is to be acted on: one that can't be meant ends it. */
+bool agent_hears_trainer(struct agent *st, const struct message *m, struct agent_out *out);
+void agent_trainer_is_still(struct agent *st, struct agent_out *out);
+void agent_on_trainer_exit(struct agent *st, const struct agent_event *e, struct agent_out *out);
 
 /* agent_out.c: filling actions */
 struct agent_action *agent_act(struct agent_out *out, enum agent_action_kind kind);

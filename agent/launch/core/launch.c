@@ -150,15 +150,15 @@ static void on_form(struct launch *st, const struct message *m, struct launch_ou
     const struct msg_form *f = &m->form;
     if (st->state != IDLE && st->state != READY)
         return; /* of before a stop that is under way */
-    st->ring =
-        (struct launch_ring){.generation = m->generation, .begun = f->begun, .world = f->count, .rank = -1};
+    struct launch_ring ring = {.generation = m->generation, .begun = f->begun, .world = f->count, .rank = -1};
     for (int r = 0; r < f->count; r++) {
-        text_copy(st->ring.address[r], RM_ADDRESS_MAX, f->member[r].address);
+        text_copy(ring.address[r], RM_ADDRESS_MAX, f->member[r].address);
         if (f->member[r].worker == st->settings.worker)
-            st->ring.rank = r;
+            ring.rank = r;
     }
-    if (st->ring.rank < 0)
+    if (ring.rank < 0)
         return; /* asked as a source alone, and there is nothing to give */
+    st->ring = ring;
     st->state = READY;
     say(st, out, MSG_READY)->ready.state = beginning(st);
 }

@@ -375,6 +375,7 @@ static void node_starts(struct sim *sim, int worker, int attempt)
                                       .agent_pid = 1 + node,
                                       .heartbeat = heartbeat,
                                       .lost_after = RM_NEVER,
+                                      .launcher = true,
                                       .retry_first = 20 * RM_MS,
                                       .retry_most = 300 * RM_MS};
     *n = (struct node){.alive = true, .worker = worker, .attempt = attempt, .conn = -1, .ticks_at = RM_NEVER};

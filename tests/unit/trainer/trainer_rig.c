@@ -141,6 +141,8 @@ void rig_spawn(struct rig *rig, int w, const char *fault)
     close(pair[1]);
     t->link = pair[0];
     t->finished = false;
+    t->beats = 0;
+    t->up.pid = 0;
     send_setup(rig, t);
     if (rig_expect(rig, w, MSG_UP)) {
         t->up = rig->message.up;
@@ -235,6 +237,9 @@ static void note(struct rig *rig, struct rig_trainer *t)
         break;
     case MSG_READY:
         t->state = m->ready.state;
+        break;
+    case MSG_HEARTBEAT:
+        t->beats += !t->up.pid;
         break;
     case MSG_FINISHED:
         t->finished = true;

@@ -17,6 +17,7 @@ struct rig_trainer {
     int link, state_fd, snapshot_fd;
     int restarts;
     bool snapshot_busy; /* said in the next setup */
+    int beats;          /* heartbeats before it was up */
     struct msg_up up;
     struct msg_state state; /* last heard of */
     int64_t update_step;

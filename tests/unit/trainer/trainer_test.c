@@ -322,6 +322,15 @@ Test(trainer, a_trainer_ends_when_its_link_does)
     rig_close(rig);
 }
 
+/* To read its data, or to wait for a program, may take minutes, and an agent ends one that says nothing. */
+Test(trainer, one_that_is_not_up_yet_says_that_it_lives)
+{
+    struct rig *rig = rig_open();
+    rig_spawn(rig, 0, NULL);
+    cr_assert_gt(rig->t[0].beats, 0);
+    rig_close(rig);
+}
+
 Test(trainer, data_that_are_not_there_are_named)
 {
     struct rig *rig = rig_open();

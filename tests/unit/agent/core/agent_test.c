@@ -12,10 +12,11 @@ struct play {
     rm_time now;
 };
 
-static void begin(struct play *p)
+static void begin_with(struct play *p, bool launcher)
 {
     struct agent_settings s = {.job = "story",
                                .worker = 1,
+                               .launcher = launcher,
                                .incarnation = 77,
                                .agent_pid = 50,
                                .heartbeat = RM_S,
@@ -24,6 +25,11 @@ static void begin(struct play *p)
     p->st = agent_open(&s);
     p->out = calloc(1, sizeof *p->out);
     p->now = RM_S;
+}
+
+static void begin(struct play *p)
+{
+    begin_with(p, false);
 }
 
 static void end(struct play *p)
@@ -74,20 +80,15 @@ static const struct message *sent(const struct play *p, enum agent_action_kind t
     return NULL;
 }
 
-static void up_as(struct play *p, int64_t pid, const char *fingerprint)
+static void up(struct play *p, int64_t pid)
 {
     struct message m;
     message_init(&m, MSG_UP);
     m.up.pid = pid;
-    text_copy(m.up.fingerprint, sizeof m.up.fingerprint, fingerprint);
+    text_copy(m.up.fingerprint, sizeof m.up.fingerprint, "exact");
     text_copy(m.up.address, sizeof m.up.address, "127.0.0.1:9");
     text_copy(m.up.data_sha256, sizeof m.up.data_sha256, "abc");
     from_trainer(p, &m);
-}
-
-static void up(struct play *p, int64_t pid)
-{
-    up_as(p, pid, "exact");
 }
 
 static void connect_to_coordinator(struct play *p)
@@ -97,14 +98,19 @@ static void connect_to_coordinator(struct play *p)
     control_type(p, MSG_WELCOME);
 }
 
-static void start(struct play *p)
+static void start_with(struct play *p, bool launcher)
 {
-    begin(p);
+    begin_with(p, launcher);
     step(p, (struct agent_event){.kind = AGENT_START});
     cr_assert(did(p, AGENT_SPAWN));
     cr_assert(did(p, AGENT_CONNECT));
     connect_to_coordinator(p);
     up(p, 100);
+}
+
+static void start(struct play *p)
+{
+    start_with(p, false);
 }
 
 static void form(struct play *p, int64_t n, enum msg_role role)
@@ -614,14 +620,13 @@ static void program_fails(struct play *p, int64_t n)
 Test(agent, a_programs_failure_is_said_again_on_the_next_connection_with_its_age)
 {
     struct play p;
-    start(&p);
-    up_as(&p, 100, "launch");
+    start_with(&p, true);
     form(&p, 3, ROLE_KEEP);
     step(&p, (struct agent_event){.kind = AGENT_DISCONNECTED});
     program_fails(&p, 3);
     cr_assert_null(sent(&p, AGENT_SEND_CONTROL, MSG_FAULT));
     p.now += 2 * RM_S;
-    up_as(&p, 100, "launch"); /* the launcher has ended the rest, and is ready for the next one */
+    up(&p, 100); /* the launcher has ended the rest, and is ready for the next one */
     connect_to_coordinator(&p);
     const struct message *fault = sent(&p, AGENT_SEND_CONTROL, MSG_FAULT);
     cr_assert(fault && fault->fault.kind == FAULT_PROGRAM && fault->fault.exit_code == 42);

@@ -51,7 +51,7 @@ static void be_welcome(void)
     message_init(&welcome, MSG_WELCOME);
     welcome.term = 1;
     if (!known)
-        agent_learn(st, "job", "file:///c", RM_S);
+        agent_learn(st, "job", "file:///c", RM_S, false);
     known = true;
     happen(AGENT_CONTROL, &welcome, 0);
 }

@@ -143,6 +143,24 @@ Test(launch, it_comes_up_with_a_port_and_the_state_that_every_worker_of_the_job_
     cr_assert_str_eq(up->up.address, "10.0.0.4:21000");
 }
 
+/* A ring in which this worker is only asked for what it holds. */
+Test(launch, a_ring_without_this_worker_leaves_the_one_that_it_is_ready_for_as_it_is)
+{
+    static struct message other;
+    comes_up();
+    is_formed(1);
+    message_init(&other, MSG_FORM);
+    other.generation = (struct msg_generation){1, 2};
+    other.form.count = 1;
+    other.form.member[0].worker = 1;
+    agent_says(&other);
+    cr_assert_null(said(MSG_READY));
+    goes(2);
+    cr_assert_eq(count(LAUNCH_START), 0);
+    is_stopped(1, STOP_NOW);
+    cr_assert_eq(count(LAUNCH_KILL), 1);
+}
+
 Test(launch, a_generation_starts_with_go_and_knows_its_rank)
 {
     comes_up();
