@@ -65,6 +65,7 @@ enum kind {
     REAL,     /* double; NaN is null */
     REALS,    /* an array of doubles, each a member of its own */
     FLAG,     /* bool */
+    MARK,     /* the same, and absent where it is false */
     TEXT,     /* const char * */
     SENTENCE, /* TEXT that is one of up to 64 in a list: cut, and without what JSON makes six bytes of */
     OBJECT,   /* a struct with rows of its own */
@@ -234,6 +235,16 @@ static const struct row result_rows[] = {
     {0},
 };
 
+#define WORD(member) offsetof(struct status_word, member)
+
+static const struct row word_rows[] = {
+    {"left", MARK, .at = WORD(left)},
+    {"exitCode", INT, .at = WORD(exit_code), .highest = 255, .only_if = WORD(over)},
+    {"reason", TEXT, .at = WORD(reason), .only_if = WORD(over)},
+    {"elsewhere", MARK, .at = WORD(elsewhere)},
+    {0},
+};
+
 #define PAGE(member) offsetof(struct status_page, member)
 
 static const struct row page_rows[] = {
@@ -316,6 +327,10 @@ static void set_row(struct js *o, const struct row *r, const void *at)
         for (int i = 0; i < r->count; i++)
             js_set_real(o, r->keys[i], ((const double *)at)[i]);
         break;
+    case MARK:
+        if (!*(const bool *)at)
+            break;
+        /* fall through */
     case FLAG:
         js_set_bool(o, r->key, *(const bool *)at);
         break;
@@ -360,6 +375,11 @@ void status_set_recovery(struct js *object, const struct status_recovery *recove
 void status_set_result(struct js *object, const struct status_result *result)
 {
     set_rows(object, result_rows, result);
+}
+
+void status_set_word(struct js *object, const struct status_word *word)
+{
+    set_rows(object, word_rows, word);
 }
 
 /* ---- reading ---- */
@@ -445,6 +465,7 @@ static bool read_row(void *at, const struct row *r, const struct js *o)
             read_number((double *)at + i, js_get(o, r->keys[i]));
         break;
     case FLAG:
+    case MARK:
         return js_as_bool(from, at);
     case TEXT:
     case SENTENCE:
@@ -486,6 +507,12 @@ void status_read_result(struct status_result *ret, const struct js *object)
 {
     *ret = (struct status_result){.known = object && js_kind(object) == JS_OBJECT};
     read_rows(ret, result_rows, ret->known ? object : NULL);
+}
+
+void status_read_word(struct status_word *ret, const struct js *object)
+{
+    *ret = (struct status_word){.reason = ""};
+    read_rows(ret, word_rows, object && js_kind(object) == JS_OBJECT ? object : NULL);
 }
 
 /* ---- listing ---- */

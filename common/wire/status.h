@@ -164,6 +164,15 @@ struct status_result {
     int64_t bytes, saved;
 };
 
+/* What a program of a worker's pod leaves as its last word. (The coordinator's is its result.) */
+struct status_word {
+    bool left; /* it was told to go, and went */
+    bool over; /* the exit code is there, and the reason */
+    int exit_code;
+    const char *reason;
+    bool elsewhere; /* another machine, or another image, would fit */
+};
+
 struct status_page {
     int64_t revision;
     const char *job, *name;
@@ -193,6 +202,7 @@ struct status_page {
 void status_set_page(struct js *object, const struct status_page *page);
 void status_set_recovery(struct js *object, const struct status_recovery *recovery);
 void status_set_result(struct js *object, const struct status_result *result);
+void status_set_word(struct js *object, const struct status_word *word);
 
 /* Nobody is trusted: what is absent, or of another kind, is 0, false, "", NaN, or what stands beside the
  * member above; an object that is none has nothing; numbers are brought within their bounds; lists are cut
@@ -200,6 +210,7 @@ void status_set_result(struct js *object, const struct status_result *result);
  * whoever calls, where they are absent: `preparing` and `fenced`. */
 void status_read_page(struct status_page *ret, const struct js *object);
 void status_read_result(struct status_result *ret, const struct js *object);
+void status_read_word(struct status_word *ret, const struct js *object);
 
 /* The rows, for whoever lists them. A member's own members follow it; depth says how far it is down. */
 struct status_listed {
