@@ -3,9 +3,9 @@
 
 #include <math.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/wire/json.h"
 
 enum { SENTENCE_MAX = 97 /* bytes of one of many, with its NUL */ };
@@ -278,6 +278,34 @@ static const struct row page_rows[] = {
     {0},
 };
 
+static const struct row *const parts[STATUS_PARTS] = {
+    [STATUS_OF_PAGE] = page_rows,
+    [STATUS_OF_RING] = ring_rows,
+    [STATUS_OF_MEMBER] = member_rows,
+    [STATUS_OF_PROGRESS] = progress_rows,
+    [STATUS_OF_CHECKPOINT] = checkpoint_rows,
+    [STATUS_OF_INTERVAL] = interval_rows,
+    [STATUS_OF_RECOVERY] = recovery_rows,
+    [STATUS_OF_GOODPUT] = goodput_rows,
+    [STATUS_OF_RESULT] = result_rows,
+};
+
+static bool lies_at(const struct row *r, size_t at)
+{
+    size_t size = r->kind == REALS ? (size_t)r->count * sizeof(double) : 1;
+    return at >= r->at && at < r->at + size;
+}
+
+const char *status_key_at(enum status_part part, size_t at)
+{
+    RM_ASSERT(part > STATUS_OF_NONE && part < STATUS_PARTS, "part %d of a status has no rows", (int)part);
+    const struct row *r = parts[part];
+    while (r->kind != END && !lies_at(r, at))
+        r++;
+    RM_ASSERT(r->kind != END, "part %d of a status has no member at %zu", (int)part, at);
+    return r->kind == REALS ? r->keys[(at - r->at) / sizeof(double)] : r->key;
+}
+
 /* ---- writing ---- */
 
 static void set_rows(struct js *o, const struct row *rows, const void *from);
@@ -386,18 +414,6 @@ void status_set_word(struct js *object, const struct status_word *word)
 
 static void read_rows(void *to, const struct row *rows, const struct js *o);
 
-/* A number, or a text that looks like one, as TrainingJobs have them. */
-static bool read_real(const struct js *from, double *ret)
-{
-    const char *text = js_as_string(from);
-    if (!text)
-        return js_as_real(from, ret);
-    if (!*text || strspn(text, "0123456789+-.eE") != strlen(text))
-        return false;
-    *ret = strtod(text, NULL);
-    return isfinite(*ret);
-}
-
 static bool read_whole(const struct js *from, const struct row *r, int64_t most, int64_t *ret)
 {
     double real;
@@ -441,7 +457,7 @@ static bool read_long(void *at, const struct row *r, const struct js *from)
 static bool read_number(double *ret, const struct js *from)
 {
     double value = 0;
-    bool there = read_real(from, &value);
+    bool there = js_as_real(from, &value);
     *ret = there ? value : NAN;
     return there;
 }

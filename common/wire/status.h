@@ -3,12 +3,12 @@
  *
  * The page is a plain struct on both sides. A coordinator fills it and status_set_page makes the object of
  * it; who asks (an operator, a coordinator that waits for its successor) reads the object into one. The
- * operator writes some parts on into the TrainingJob, numbers and times as text; status_read_page takes both.
- */
+ * operator writes some parts on into the TrainingJob, under the names that the page has for them. */
 #ifndef RM_WIRE_STATUS_H
 #define RM_WIRE_STATUS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/base/limits.h"
@@ -211,6 +211,23 @@ void status_set_word(struct js *object, const struct status_word *word);
 void status_read_page(struct status_page *ret, const struct js *object);
 void status_read_result(struct status_result *ret, const struct js *object);
 void status_read_word(struct status_word *ret, const struct js *object);
+
+/* The name of the member that lies there in a part's struct, for whoever tells it on. Of several numbers in
+ * an array each has its own. */
+enum status_part {
+    STATUS_OF_NONE,
+    STATUS_OF_PAGE,
+    STATUS_OF_RING,
+    STATUS_OF_MEMBER, /* of a ring; struct status_worker */
+    STATUS_OF_PROGRESS,
+    STATUS_OF_CHECKPOINT,
+    STATUS_OF_INTERVAL,
+    STATUS_OF_RECOVERY,
+    STATUS_OF_GOODPUT,
+    STATUS_OF_RESULT,
+    STATUS_PARTS
+};
+const char *status_key_at(enum status_part part, size_t at);
 
 /* The rows, for whoever lists them. A member's own members follow it; depth says how far it is down. */
 struct status_listed {

@@ -472,7 +472,7 @@ Test(status, numbers_are_brought_within_their_bounds_and_entries_without_a_worke
     read_text_as_page(&page,
                       "{\"term\":99999999999,\"revision\":-4,\"workers\":[{\"attempt\":1},{\"worker\":64},"
                       "{\"worker\":-1},{\"worker\":63,\"rank\":-9},7],\"checkpoint\":{\"bytes\":12.75},"
-                      "\"progress\":{\"loss\":\"2.1043\",\"etaSeconds\":\"soon\"}}",
+                      "\"progress\":{\"loss\":2.1043,\"etaSeconds\":\"soon\"}}",
                       &root);
     cr_assert(page.term == INT32_MAX && page.revision == 0);
     cr_assert_eq(page.workers.count, 1);
