@@ -132,12 +132,12 @@ static void tell_listening(struct coordinator *c)
     struct str line = str_init(1024);
     struct js *event = js_object();
     address_join(at, sizeof at, c->options->listen, ws_port(c->ws));
-    js_set_string(event, "event", event_name(EVENT_LISTENING));
-    js_set_int(event, "time", clock_wall_ms());
-    js_set_string(event, "address", at);
+    js_set_string(event, event_key(EVENT_KEY_EVENT), event_name(EVENT_LISTENING));
+    js_set_int(event, event_key(EVENT_KEY_TIME), clock_wall_ms());
+    js_set_string(event, event_key(EVENT_KEY_ADDRESS), at);
     if (c->metrics) {
         address_join(at, sizeof at, c->options->listen, ws_port(c->metrics));
-        js_set_string(event, "metrics", at);
+        js_set_string(event, event_key(EVENT_KEY_METRICS), at);
     }
     js_print(event, &line);
     js_free(event);

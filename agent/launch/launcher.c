@@ -70,7 +70,7 @@ static void act_on(struct launcher *l, const struct launch_action *action)
 {
     switch (action->kind) {
     case LAUNCH_SEND:
-        send_message(l, &action->message);
+        send_message(l, action->message);
         break;
     case LAUNCH_CHOOSE_PORT:
         choose_port(l);

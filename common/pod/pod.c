@@ -7,6 +7,7 @@
 
 #include "common/base/str.h"
 #include "common/wire/json.h"
+#include "common/wire/status.h"
 
 enum { LAST_WORD_MAX = 4096 };
 
@@ -31,11 +32,13 @@ int pod_last_word(const struct pod *pod, const char *text, struct error *err)
     return result;
 }
 
-static int say(const struct pod *pod, struct js *word, struct error *err)
+static int say(const struct pod *pod, const struct status_word *word, struct error *err)
 {
     struct str text = str_init(2 * LAST_WORD_MAX);
-    js_print(word, &text);
-    js_free(word);
+    struct js *object = js_object();
+    status_set_word(object, word);
+    js_print(object, &text);
+    js_free(object);
     int result = pod_last_word(pod, str_text(&text), err);
     str_clear(&text);
     return result;
@@ -43,29 +46,19 @@ static int say(const struct pod *pod, struct js *word, struct error *err)
 
 int pod_say_left(const struct pod *pod, struct error *err)
 {
-    struct js *word = js_object();
-    js_set_bool(word, "left", true);
-    return say(pod, word, err);
-}
-
-static struct js *why(int exit_code, const char *reason)
-{
-    struct js *word = js_object();
-    js_set_int(word, "exitCode", exit_code);
-    js_set_string(word, "reason", reason);
-    return word;
+    return say(pod, &(struct status_word){.left = true}, err);
 }
 
 int pod_say_why(const struct pod *pod, int exit_code, const char *reason, struct error *err)
 {
-    return say(pod, why(exit_code, reason), err);
+    return say(pod, &(struct status_word){.over = true, .exit_code = exit_code, .reason = reason}, err);
 }
 
 int pod_say_elsewhere(const struct pod *pod, int exit_code, const char *reason, struct error *err)
 {
-    struct js *word = why(exit_code, reason);
-    js_set_bool(word, "elsewhere", true);
-    return say(pod, word, err);
+    const struct status_word word = {
+        .over = true, .exit_code = exit_code, .reason = reason, .elsewhere = true};
+    return say(pod, &word, err);
 }
 
 /* One that somebody else waits for hides those behind it; they are found when that one is gone. */

@@ -105,10 +105,12 @@ static const char *const keys[EVENT_KEYS] = {
     [EVENT_KEY_SPENT] = "spent",
     [EVENT_KEY_SAVES] = "saves",
     [EVENT_KEY_ADDRESS] = "address",
+    [EVENT_KEY_METRICS] = "metrics",
     [EVENT_KEY_STEPS_REDONE] = "stepsRedone",
     [EVENT_KEY_COORDINATOR_PID] = "coordinatorPid",
     [EVENT_KEY_SPEC] = "spec",
     [EVENT_KEY_SKIPPED] = "skipped",
+    [EVENT_KEY_SEQUENCE] = "sequence",
 };
 
 const char *event_key(enum event_key key)

@@ -3,9 +3,9 @@
 
 #include <math.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/wire/json.h"
 
 enum { SENTENCE_MAX = 97 /* bytes of one of many, with its NUL */ };
@@ -65,6 +65,7 @@ enum kind {
     REAL,     /* double; NaN is null */
     REALS,    /* an array of doubles, each a member of its own */
     FLAG,     /* bool */
+    MARK,     /* the same, and absent where it is false */
     TEXT,     /* const char * */
     SENTENCE, /* TEXT that is one of up to 64 in a list: cut, and without what JSON makes six bytes of */
     OBJECT,   /* a struct with rows of its own */
@@ -234,6 +235,16 @@ static const struct row result_rows[] = {
     {0},
 };
 
+#define WORD(member) offsetof(struct status_word, member)
+
+static const struct row word_rows[] = {
+    {"left", MARK, .at = WORD(left)},
+    {"exitCode", INT, .at = WORD(exit_code), .highest = 255, .only_if = WORD(over)},
+    {"reason", TEXT, .at = WORD(reason), .only_if = WORD(over)},
+    {"elsewhere", MARK, .at = WORD(elsewhere)},
+    {0},
+};
+
 #define PAGE(member) offsetof(struct status_page, member)
 
 static const struct row page_rows[] = {
@@ -266,6 +277,34 @@ static const struct row page_rows[] = {
     {"events", VALUE, .at = PAGE(events)},
     {0},
 };
+
+static const struct row *const parts[STATUS_PARTS] = {
+    [STATUS_OF_PAGE] = page_rows,
+    [STATUS_OF_RING] = ring_rows,
+    [STATUS_OF_MEMBER] = member_rows,
+    [STATUS_OF_PROGRESS] = progress_rows,
+    [STATUS_OF_CHECKPOINT] = checkpoint_rows,
+    [STATUS_OF_INTERVAL] = interval_rows,
+    [STATUS_OF_RECOVERY] = recovery_rows,
+    [STATUS_OF_GOODPUT] = goodput_rows,
+    [STATUS_OF_RESULT] = result_rows,
+};
+
+static bool lies_at(const struct row *r, size_t at)
+{
+    size_t size = r->kind == REALS ? (size_t)r->count * sizeof(double) : 1;
+    return at >= r->at && at < r->at + size;
+}
+
+const char *status_key_at(enum status_part part, size_t at)
+{
+    RM_ASSERT(part > STATUS_OF_NONE && part < STATUS_PARTS, "part %d of a status has no rows", (int)part);
+    const struct row *r = parts[part];
+    while (r->kind != END && !lies_at(r, at))
+        r++;
+    RM_ASSERT(r->kind != END, "part %d of a status has no member at %zu", (int)part, at);
+    return r->kind == REALS ? r->keys[(at - r->at) / sizeof(double)] : r->key;
+}
 
 /* ---- writing ---- */
 
@@ -316,6 +355,10 @@ static void set_row(struct js *o, const struct row *r, const void *at)
         for (int i = 0; i < r->count; i++)
             js_set_real(o, r->keys[i], ((const double *)at)[i]);
         break;
+    case MARK:
+        if (!*(const bool *)at)
+            break;
+        /* fall through */
     case FLAG:
         js_set_bool(o, r->key, *(const bool *)at);
         break;
@@ -362,21 +405,14 @@ void status_set_result(struct js *object, const struct status_result *result)
     set_rows(object, result_rows, result);
 }
 
+void status_set_word(struct js *object, const struct status_word *word)
+{
+    set_rows(object, word_rows, word);
+}
+
 /* ---- reading ---- */
 
 static void read_rows(void *to, const struct row *rows, const struct js *o);
-
-/* A number, or a text that looks like one, as TrainingJobs have them. */
-static bool read_real(const struct js *from, double *ret)
-{
-    const char *text = js_as_string(from);
-    if (!text)
-        return js_as_real(from, ret);
-    if (!*text || strspn(text, "0123456789+-.eE") != strlen(text))
-        return false;
-    *ret = strtod(text, NULL);
-    return isfinite(*ret);
-}
 
 static bool read_whole(const struct js *from, const struct row *r, int64_t most, int64_t *ret)
 {
@@ -421,7 +457,7 @@ static bool read_long(void *at, const struct row *r, const struct js *from)
 static bool read_number(double *ret, const struct js *from)
 {
     double value = 0;
-    bool there = read_real(from, &value);
+    bool there = js_as_real(from, &value);
     *ret = there ? value : NAN;
     return there;
 }
@@ -445,6 +481,7 @@ static bool read_row(void *at, const struct row *r, const struct js *o)
             read_number((double *)at + i, js_get(o, r->keys[i]));
         break;
     case FLAG:
+    case MARK:
         return js_as_bool(from, at);
     case TEXT:
     case SENTENCE:
@@ -486,6 +523,12 @@ void status_read_result(struct status_result *ret, const struct js *object)
 {
     *ret = (struct status_result){.known = object && js_kind(object) == JS_OBJECT};
     read_rows(ret, result_rows, ret->known ? object : NULL);
+}
+
+void status_read_word(struct status_word *ret, const struct js *object)
+{
+    *ret = (struct status_word){.reason = ""};
+    read_rows(ret, word_rows, object && js_kind(object) == JS_OBJECT ? object : NULL);
 }
 
 /* ---- listing ---- */

@@ -3,12 +3,12 @@
  *
  * The page is a plain struct on both sides. A coordinator fills it and status_set_page makes the object of
  * it; who asks (an operator, a coordinator that waits for its successor) reads the object into one. The
- * operator writes some parts on into the TrainingJob, numbers and times as text; status_read_page takes both.
- */
+ * operator writes some parts on into the TrainingJob, under the names that the page has for them. */
 #ifndef RM_WIRE_STATUS_H
 #define RM_WIRE_STATUS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/base/limits.h"
@@ -164,6 +164,15 @@ struct status_result {
     int64_t bytes, saved;
 };
 
+/* What a program of a worker's pod leaves as its last word. (The coordinator's is its result.) */
+struct status_word {
+    bool left; /* it was told to go, and went */
+    bool over; /* the exit code is there, and the reason */
+    int exit_code;
+    const char *reason;
+    bool elsewhere; /* another machine, or another image, would fit */
+};
+
 struct status_page {
     int64_t revision;
     const char *job, *name;
@@ -193,6 +202,7 @@ struct status_page {
 void status_set_page(struct js *object, const struct status_page *page);
 void status_set_recovery(struct js *object, const struct status_recovery *recovery);
 void status_set_result(struct js *object, const struct status_result *result);
+void status_set_word(struct js *object, const struct status_word *word);
 
 /* Nobody is trusted: what is absent, or of another kind, is 0, false, "", NaN, or what stands beside the
  * member above; an object that is none has nothing; numbers are brought within their bounds; lists are cut
@@ -200,6 +210,24 @@ void status_set_result(struct js *object, const struct status_result *result);
  * whoever calls, where they are absent: `preparing` and `fenced`. */
 void status_read_page(struct status_page *ret, const struct js *object);
 void status_read_result(struct status_result *ret, const struct js *object);
+void status_read_word(struct status_word *ret, const struct js *object);
+
+/* The name of the member that lies there in a part's struct, for whoever tells it on. Of several numbers in
+ * an array each has its own. */
+enum status_part {
+    STATUS_OF_NONE,
+    STATUS_OF_PAGE,
+    STATUS_OF_RING,
+    STATUS_OF_MEMBER, /* of a ring; struct status_worker */
+    STATUS_OF_PROGRESS,
+    STATUS_OF_CHECKPOINT,
+    STATUS_OF_INTERVAL,
+    STATUS_OF_RECOVERY,
+    STATUS_OF_GOODPUT,
+    STATUS_OF_RESULT,
+    STATUS_PARTS
+};
+const char *status_key_at(enum status_part part, size_t at);
 
 /* The rows, for whoever lists them. A member's own members follow it; depth says how far it is down. */
 struct status_listed {

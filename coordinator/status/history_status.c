@@ -251,7 +251,7 @@ static struct js *events_of(const struct history *c, const char *checkpoint_uri,
     for (int64_t n = first + 1; n <= c->events; n++) {
         const struct history_event *e = &c->event[n % HISTORY_EVENTS];
         struct js *o = js_object();
-        js_set_int(o, "sequence", e->sequence);
+        js_set_int(o, event_key(EVENT_KEY_SEQUENCE), e->sequence);
         rdzv_set_tell(o, &e->tell, e->wall_ms, checkpoint_uri);
         js_push(array, o);
     }

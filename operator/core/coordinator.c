@@ -171,7 +171,7 @@ static void read_events(const struct js *list, bool no_steps, struct coordinator
         RM_ASSERT(ret->events_count < OP_COORDINATOR_EVENTS_MAX, "%d events, and one more",
                   ret->events_count);
         struct op_coordinator_event *event = &ret->event[ret->events_count++];
-        read_int(from, "sequence", 0, INT64_MAX, &event->sequence);
+        read_int(from, event_key(EVENT_KEY_SEQUENCE), 0, INT64_MAX, &event->sequence);
         read_int(from, event_key(EVENT_KEY_TIME), 0, INT64_MAX, &event->at_ms);
         read_text(from, event_key(EVENT_KEY_EVENT), name, sizeof name);
         event->kind = event_of_name(name);

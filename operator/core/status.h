@@ -273,8 +273,15 @@ const char *condition_name(enum op_condition_type type); /* "PodsReady" */
 const char *slot_state_name(enum op_slot_state state); /* "Wanted" */
 bool slot_is_live(const struct op_slot *slot);         /* WANTED or PRESENT */
 
-/* status_cost.c: `status.cost`, of an object and into one; NULL where there is nothing to say. */
-void status_read_cost(const struct js *object, struct job_status *ret);
+/* The members, for whoever lists them. A member's own members follow it; depth says how far it is down. */
+struct job_status_listed {
+    const char *key;
+    int depth;
+    bool list; /* of objects, whose members follow */
+};
+int job_status_list(struct job_status_listed *ret, int most);
+
+/* `status.cost` alone. */
 struct js *status_cost_json(const struct job_status *status);
 /* "12.34 USD", or "1.50 h" where no price is known; "" before the first pod. */
 void status_cost_column(const struct op_cost *cost, char out[OP_REASON_MAX]);

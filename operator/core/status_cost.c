@@ -3,27 +3,20 @@
 #include <stdio.h>
 
 #include "common/wire/json.h"
-#include "operator/core/instant.h"
-#include "operator/core/read.h"
 #include "operator/core/resources.h"
-#include "operator/core/status.h"
+#include "operator/core/status_rows.h"
 
-static void read_sum(const struct js *object, const char *micros, const char *rest, struct op_sum *ret)
+/* ---- for people ---- */
+
+/* Of a job of which no price is known there is nothing for people but hours. */
+static bool is_priced(const struct status_writing *w)
 {
-    read_int(object, micros, 0, OP_SUM_MOST, &ret->micros);
-    read_small(object, rest, 0, OP_HOUR_S - 1, &ret->rest);
+    return *w->status->cost.currency;
 }
 
-static void put_some(struct js *o, const char *key, int64_t number)
+static bool lacks_prices(const struct status_writing *w)
 {
-    if (number)
-        js_set_int(o, key, number);
-}
-
-static void put_sum(struct js *o, const char *micros, const char *rest, const struct op_sum *sum)
-{
-    js_set_int(o, micros, sum->micros);
-    put_some(o, rest, sum->rest);
+    return is_priced(w) && w->status->cost.unpriced.micros;
 }
 
 static void put_money(struct js *o, const char *key, int64_t micros)
@@ -33,103 +26,29 @@ static void put_money(struct js *o, const char *key, int64_t micros)
     js_set_string(o, key, text);
 }
 
-static void read_meter(const struct js *from, struct op_meter *ret)
+static void put_spent(struct js *o, const char *key, const struct status_writing *w)
 {
-    *ret = (struct op_meter){.index = -1, .rate = -1, .on_demand = -1, .share = RESOURCE_WHOLE};
-    read_small(from, "worker", -1, RM_WORKERS_MAX - 1, &ret->index);
-    read_small(from, "attempt", 0, OP_COUNT_MAX, &ret->attempt);
-    read_small(from, "shareMicros", 0, RESOURCE_WHOLE, &ret->share);
-    read_int(from, "priceMicros", -1, PRICE_MOST, &ret->rate);
-    read_int(from, "onDemandMicros", -1, PRICE_MOST, &ret->on_demand);
-    read_flag(from, "over", &ret->over);
-    read_flag(from, "away", &ret->away);
+    put_money(o, key, w->status->cost.spent.micros);
 }
 
-void status_read_cost(const struct js *object, struct job_status *ret)
+static void put_on_demand(struct js *o, const char *key, const struct status_writing *w)
 {
-    struct op_cost *cost = &ret->cost;
-    const struct js *pods = js_get(object, "pods");
-    read_instant(object, "accountedTime", &cost->accounted_ms);
-    read_text(object, "currency", cost->currency, sizeof cost->currency);
-    read_text(object, "perMillionTokens", cost->per_million, sizeof cost->per_million);
-    read_sum(object, "spentMicros", "spentRest", &cost->spent);
-    read_sum(object, "onDemandMicros", "onDemandRest", &cost->on_demand);
-    read_sum(object, "hoursMicros", "hoursRest", &cost->hours);
-    read_sum(object, "unpricedMicros", "unpricedRest", &cost->unpriced);
-    for (size_t i = 0; i < js_size(pods) && cost->meters_count < OP_METERS_MAX; i++)
-        read_meter(js_at(pods, i), &cost->meter[cost->meters_count++]);
-    read_flag(object, "unknownTold", &ret->cost_told.unknown);
-    read_flag(object, "wholeTold", &ret->cost_told.whole);
-    read_flag(object, "currencyTold", &ret->cost_told.currency);
-    read_flag(object, "fullTold", &ret->cost_told.full);
-    read_int(object, "warnedMicros", 0, BUDGET_MOST, &ret->cost_told.warned_micros);
-    read_int(object, "stoppedMicros", 0, BUDGET_MOST, &ret->cost_told.stopped_micros);
-    read_int(object, "reserveMicros", 0, BUDGET_MOST, &ret->cost_told.reserve_micros);
+    put_money(o, key, w->status->cost.on_demand.micros);
 }
 
-static void put_flag(struct js *o, const char *key, bool value)
+static void put_saved(struct js *o, const char *key, const struct status_writing *w)
 {
-    if (value)
-        js_set_bool(o, key, true);
+    put_money(o, key, w->status->cost.on_demand.micros - w->status->cost.spent.micros);
 }
 
-static void put_known(struct js *o, const char *key, int64_t micros)
+static void put_hours(struct js *o, const char *key, const struct status_writing *w)
 {
-    if (micros >= 0)
-        js_set_int(o, key, micros);
+    put_money(o, key, w->status->cost.hours.micros);
 }
 
-static struct js *meters_json(const struct op_cost *cost)
+static void put_unpriced(struct js *o, const char *key, const struct status_writing *w)
 {
-    struct js *pods = js_array();
-    for (int i = 0; i < cost->meters_count; i++) {
-        const struct op_meter *meter = &cost->meter[i];
-        struct js *m = js_object();
-        put_known(m, "worker", meter->index);
-        js_set_int(m, "attempt", meter->attempt);
-        js_set_int(m, "shareMicros", meter->share);
-        put_known(m, "priceMicros", meter->rate);
-        put_known(m, "onDemandMicros", meter->on_demand);
-        put_flag(m, "over", meter->over);
-        put_flag(m, "away", meter->away);
-        js_push(pods, m);
-    }
-    return pods;
-}
-
-/* Of a job of which no price is known there is nothing for people but hours. */
-struct js *status_cost_json(const struct job_status *status)
-{
-    char text[OP_INSTANT_TEXT];
-    const struct op_cost *cost = &status->cost;
-    struct js *o = js_object();
-    bool priced = *cost->currency;
-    if (priced) {
-        js_set_string(o, "currency", cost->currency);
-        put_money(o, "spent", cost->spent.micros);
-        put_money(o, "onDemandSpent", cost->on_demand.micros);
-        put_money(o, "saved", cost->on_demand.micros - cost->spent.micros);
-    }
-    if (priced && *cost->per_million)
-        js_set_string(o, "perMillionTokens", cost->per_million);
-    put_money(o, "hours", cost->hours.micros);
-    if (priced && cost->unpriced.micros)
-        put_money(o, "unpricedHours", cost->unpriced.micros);
-    instant_text(cost->accounted_ms, text);
-    js_set_string(o, "accountedTime", text);
-    put_sum(o, "spentMicros", "spentRest", &cost->spent);
-    put_sum(o, "onDemandMicros", "onDemandRest", &cost->on_demand);
-    put_sum(o, "hoursMicros", "hoursRest", &cost->hours);
-    put_sum(o, "unpricedMicros", "unpricedRest", &cost->unpriced);
-    js_set(o, "pods", meters_json(cost));
-    put_flag(o, "unknownTold", status->cost_told.unknown);
-    put_flag(o, "wholeTold", status->cost_told.whole);
-    put_flag(o, "currencyTold", status->cost_told.currency);
-    put_flag(o, "fullTold", status->cost_told.full);
-    put_some(o, "warnedMicros", status->cost_told.warned_micros);
-    put_some(o, "stoppedMicros", status->cost_told.stopped_micros);
-    put_some(o, "reserveMicros", status->cost_told.reserve_micros);
-    return o;
+    put_money(o, key, w->status->cost.unpriced.micros);
 }
 
 /* To two places, cut: nobody is billed by a column. */
@@ -141,3 +60,77 @@ void status_cost_column(const struct op_cost *cost, char out[OP_REASON_MAX])
     if (cost->accounted_ms)
         snprintf(out, OP_REASON_MAX, "%lld.%02lld %s", whole, cents, *cost->currency ? cost->currency : "h");
 }
+
+/* ---- the reading of each pod ---- */
+
+static int meters_count(const struct job_status *status)
+{
+    return status->cost.meters_count;
+}
+
+static bool has_meter(const struct job_status *status, int place)
+{
+    return place < status->cost.meters_count;
+}
+
+static int meter_place(struct job_status *ret, const struct js *entry)
+{
+    (void)entry;
+    if (ret->cost.meters_count >= OP_METERS_MAX)
+        return -1;
+    ret->cost.meter[ret->cost.meters_count].share = RESOURCE_WHOLE; /* of before it was noted */
+    return ret->cost.meters_count++;
+}
+
+static const struct status_row_list meters = {meters_count, has_meter, meter_place, NULL};
+
+#define METER(member) .at = offsetof(struct op_meter, member)
+
+static const struct status_row meter_rows[] = {
+    {"worker", .kind = ROW_INT, .when = ROW_KNOWN, METER(index), .lowest = -1, .highest = RM_WORKERS_MAX - 1},
+    {"attempt", .kind = ROW_INT, METER(attempt)},
+    {"shareMicros", .kind = ROW_INT, METER(share), .highest = RESOURCE_WHOLE},
+    {"priceMicros", .kind = ROW_LONG, .when = ROW_KNOWN, METER(rate), .lowest = -1, .highest = PRICE_MOST},
+    {"onDemandMicros", .kind = ROW_LONG, .when = ROW_KNOWN, METER(on_demand), .lowest = -1,
+     .highest = PRICE_MOST},
+    {"over", .kind = ROW_FLAG, .when = ROW_SET, METER(over)},
+    {"away", .kind = ROW_FLAG, .when = ROW_SET, METER(away)},
+    {0},
+};
+
+/* ---- the rows ---- */
+
+#define MICROS(sum) .kind = ROW_LONG, STATUS_AT(cost.sum.micros), .highest = OP_SUM_MOST
+#define REST(sum)   .kind = ROW_INT, .when = ROW_SET, STATUS_AT(cost.sum.rest), .highest = OP_HOUR_S - 1
+#define TOLD(what)  .kind = ROW_FLAG, .when = ROW_SET, STATUS_AT(cost_told.what)
+#define BUDGET(of)  .kind = ROW_LONG, .when = ROW_SET, STATUS_AT(cost_told.of), .highest = BUDGET_MOST
+
+const struct status_row status_cost_rows[] = {
+    {"currency", .kind = ROW_TEXT, .when = ROW_SET, STATUS_TEXT_AT(cost.currency)},
+    {"spent", .kind = ROW_PUT, .there = is_priced, .put = put_spent},
+    {"onDemandSpent", .kind = ROW_PUT, .there = is_priced, .put = put_on_demand},
+    {"saved", .kind = ROW_PUT, .there = is_priced, .put = put_saved},
+    {"perMillionTokens", .kind = ROW_TEXT, .when = ROW_SET, .there = is_priced,
+     STATUS_TEXT_AT(cost.per_million)},
+    {"hours", .kind = ROW_PUT, .put = put_hours},
+    {"unpricedHours", .kind = ROW_PUT, .there = lacks_prices, .put = put_unpriced},
+    {"accountedTime", .kind = ROW_INSTANT, STATUS_AT(cost.accounted_ms)},
+    {"spentMicros", MICROS(spent)},
+    {"spentRest", REST(spent)},
+    {"onDemandMicros", MICROS(on_demand)},
+    {"onDemandRest", REST(on_demand)},
+    {"hoursMicros", MICROS(hours)},
+    {"hoursRest", REST(hours)},
+    {"unpricedMicros", MICROS(unpriced)},
+    {"unpricedRest", REST(unpriced)},
+    {"pods", .kind = ROW_LIST, STATUS_AT(cost.meter), .size = sizeof(struct op_meter), .list = &meters,
+     .rows = meter_rows},
+    {"unknownTold", TOLD(unknown)},
+    {"wholeTold", TOLD(whole)},
+    {"currencyTold", TOLD(currency)},
+    {"fullTold", TOLD(full)},
+    {"warnedMicros", BUDGET(warned_micros)},
+    {"stoppedMicros", BUDGET(stopped_micros)},
+    {"reserveMicros", BUDGET(reserve_micros)},
+    {0},
+};

@@ -1,88 +1,44 @@
-/* Reads the status of a TrainingJob from JSON and writes it back; what it does not know, or what is out of
- * bounds, is as if it were not there. Pure. */
-#include <stdio.h>
+/* Reads the status of a TrainingJob from JSON and writes it back, member by member along its rows; what it
+ * does not know, or what is out of bounds, is as if it were not there. Pure. */
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/wire/json.h"
-#include "operator/core/account.h"
 #include "operator/core/instant.h"
 #include "operator/core/read.h"
-#include "operator/core/status.h"
-#include "operator/core/status_parts.h"
+#include "operator/core/status_rows.h"
 
-static enum op_truth truth_of(const char *text)
+static const char *const truths[] = {
+    [OP_UNSET] = "", [OP_FALSE] = "False", [OP_TRUE] = "True", [OP_UNKNOWN] = "Unknown"};
+
+static const char *key_of(const struct status_row *r)
 {
-    if (!strcmp(text, "True"))
-        return OP_TRUE;
-    return strcmp(text, "False") == 0 ? OP_FALSE : OP_UNKNOWN;
+    return r->key ? r->key : status_key_at(r->part, r->like);
 }
 
-/* A job that was being stopped for good as its operator was upgraded has the condition's name from before. */
-static const char *name_of_now(const char *type)
+static const char *key_of_one(const struct status_row *r, int which)
 {
-    return strcmp(type, "Interrupted") != 0 ? type : condition_name(OP_STOPPING);
+    return status_key_at(r->part, r->like + (size_t)which * sizeof(double)); /* a page has them as doubles */
 }
 
-static void read_condition(const struct js *from, struct job_status *ret)
+/* ---- reading ---- */
+
+static enum op_truth truth_of(const struct js *from)
 {
-    char text[OP_REASON_MAX] = "", truth[OP_REASON_MAX] = "";
-    read_text(from, "type", text, sizeof text);
-    read_text(from, "status", truth, sizeof truth);
-    const char *type = name_of_now(text);
-    for (int i = 0; i < OP_CONDITIONS; i++) {
-        struct op_condition *c = &ret->condition[i];
-        if (strcmp(type, condition_name(i)) != 0)
-            continue;
-        c->status = truth_of(truth);
-        read_text(from, "reason", c->reason, sizeof c->reason);
-        read_text(from, "message", c->message, sizeof c->message);
-        read_instant(from, "lastTransitionTime", &c->transition_ms);
-        read_int(from, "observedGeneration", 0, INT64_MAX, &c->generation);
-    }
+    const char *text = js_as_string(from) ? js_as_string(from) : "";
+    int truth = OP_FALSE;
+    while (truth < OP_UNKNOWN && strcmp(text, truths[truth]) != 0)
+        truth++;
+    return (enum op_truth)truth;
 }
 
-static enum op_slot_state slot_state_of(const char *text)
+static enum op_slot_state slot_state_of(const struct js *from)
 {
+    const char *text = js_as_string(from) ? js_as_string(from) : "";
     for (int i = OP_SLOT_FREE; i <= OP_SLOT_SKIPPED; i++)
-        if (!strcmp(text, slot_state_name(i)))
-            return i;
+        if (!strcmp(text, slot_state_name((enum op_slot_state)i)))
+            return (enum op_slot_state)i;
     return OP_SLOT_FREE;
-}
-
-static void read_quick(const struct js *from, struct op_slot *slot)
-{
-    read_small(from, "quickEnds", 0, OP_COUNT_MAX, &slot->quick);
-    read_instant(from, "quickEndTime", &slot->quick_ms);
-}
-
-static void read_slots(const struct js *list, struct job_status *ret)
-{
-    for (size_t i = 0; i < js_size(list) && i < RM_WORKERS_MAX; i++) {
-        int index = -1;
-        char state[OP_REASON_MAX] = "";
-        const struct js *from = js_at(list, i);
-        read_small(from, "index", -1, INT32_MAX, &index);
-        if (index < 0 || index >= RM_WORKERS_MAX)
-            continue;
-        struct op_slot *slot = &ret->workers.slot[index];
-        read_small(from, "attempt", 0, OP_COUNT_MAX, &slot->attempt);
-        read_text(from, "state", state, sizeof state);
-        slot->state = slot_state_of(state);
-        read_quick(from, slot);
-        read_flag(from, "asked", &slot->asked);
-    }
-}
-
-/* What only a TrainingJob says of it. */
-static void read_ring(const struct js *ring, struct job_status *ret)
-{
-    char state[OP_REASON_MAX] = "";
-    read_text(ring, "coordinator", state, sizeof state);
-    ret->ring.coordinator.state = slot_state_of(state);
-    read_quick(ring, &ret->ring.coordinator);
-    read_text(ring, "keySecret", ret->ring.key, sizeof ret->ring.key);
-    read_instant(ring, "heardTime", &ret->ring.heard_ms);
-    read_instant(ring, "formedTime", &ret->ring.formed_ms);
 }
 
 static void read_names(const struct js *list, struct op_names *ret)
@@ -94,134 +50,120 @@ static void read_names(const struct js *list, struct op_names *ret)
     }
 }
 
-static void read_counts(const struct js *object, struct job_status *ret)
+static int64_t most_of(const struct status_row *r)
 {
-    const int most = OP_COUNT_MAX;
-    read_small(object, "workers.ready", 0, most, &ret->workers.ready);
-    read_small(object, "workers.current", 0, most, &ret->workers.current);
-    read_small(object, "workers.target", 0, most, &ret->workers.target);
-    read_small(object, "workers.surge", 0, most, &ret->workers.surge);
-    read_instant(object, "workers.resizeTime", &ret->workers.resize_ms);
-    read_instant(object, "workers.retryTime", &ret->workers.retry_ms);
-    read_instant(object, "workers.shortTime", &ret->workers.short_ms);
-    read_names(read_at(object, "workers.unfitInstanceTypes"), &ret->workers.unfit.types);
-    read_names(read_at(object, "workers.unfitNodes"), &ret->workers.unfit.nodes);
-    read_names(read_at(object, "workers.leftNodes"), &ret->workers.left);
-    read_small(object, "restarts.preemption", 0, most, &ret->restarts.preemption);
-    read_small(object, "restarts.failure", 0, most, &ret->restarts.failure);
-    read_small(object, "restarts.infrastructure", 0, most, &ret->restarts.infrastructure);
-    read_small(object, "restarts.misfit", 0, most, &ret->restarts.misfit);
-    read_instant(object, "restarts.misfitTime", &ret->restarts.misfit_ms);
-    read_small(object, "restarts.windowFailures", 0, most, &ret->restarts.window_failures);
-    read_instant(object, "restarts.failureTime", &ret->restarts.failure_ms);
-    read_instant(object, "restarts.windowTime", &ret->restarts.window_ms);
-    read_text(object, "restarts.quickNode", ret->restarts.node, sizeof ret->restarts.node);
-    read_small(object, "restarts.quickNodeFailures", 0, most, &ret->restarts.node_failures);
-    read_small(object, "spot.interruptions", 0, most, &ret->spot.interruptions);
-    read_instant(object, "spot.windowTime", &ret->spot.window_ms);
-    read_instant(object, "spot.lastTime", &ret->spot.last_ms);
-    read_instant(object, "spot.fallbackTime", &ret->spot.fell_ms);
+    int64_t most = r->kind == ROW_INT ? OP_COUNT_MAX : INT64_MAX;
+    return r->highest ? r->highest : most;
 }
 
-static void read_idle(const struct js *object, struct job_status *ret)
+static void read_number(void *at, const struct status_row *r, const struct js *o, const char *key)
 {
-    read_instant(object, "idle.shortTime", &ret->idle.short_ms);
-    read_instant(object, "idle.sinceTime", &ret->idle.since_ms);
-    read_flag(object, "idle.onDemandBase", &ret->idle.base);
-    read_names(read_at(object, "idle.leftNodes"), &ret->idle.left);
+    if (r->kind == ROW_INT) {
+        *(int *)at = r->when & ROW_KNOWN ? -1 : *(int *)at;
+        read_small(o, key, (int)r->lowest, (int)most_of(r), at);
+    } else {
+        int64_t *ret = at;
+        *ret = r->when & ROW_KNOWN ? -1 : *ret;
+        read_int(o, key, r->lowest, most_of(r), ret);
+    }
 }
 
-/* Of a user's program a TrainingJob keeps the program's own code, and else none. */
-static void read_exit_code(const struct js *object, struct op_result *ret)
+static void read_denied(const struct js *o, const char *key, bool *ret)
 {
-    int code = -1;
-    read_small(object, "result.exitCode", 0, 255, &code);
-    ret->program = code >= 0;
-    ret->exit_code = code >= 0 ? code : 0;
+    bool granted = true;
+    read_flag(o, key, &granted);
+    *ret = !granted;
 }
 
-/* The members that are of a coordinator's page, and stand here under the same keys. */
-static void read_page(const struct js *object, struct job_status *ret)
+static void read_rows(void *to, const struct status_row *rows, const struct js *o, struct job_status *whole);
+
+static void read_list(char *first, const struct status_row *r, const struct js *list,
+                      struct job_status *whole)
 {
-    struct status_page page = {.fenced = true};
-    status_read_page(&page, object);
-    ret->unfenced = !page.fenced;
-    ret->ring.generation = (int)page.ring.generation;
-    ret->ring.begun = page.ring.begun < OP_COUNT_MAX ? page.ring.begun : OP_COUNT_MAX;
-    ret->ring.coordinator.attempt = page.ring.term < OP_COUNT_MAX ? (int)page.ring.term : OP_COUNT_MAX;
-    ret->ring.size = take_members(&page.ring.members, ret->ring.member);
-    text_tame(page.state, ret->state, sizeof ret->state);
-    text_tame(page.message, ret->message, sizeof ret->message);
-    take_progress(&page.progress, &ret->progress);
-    take_checkpoint(&page.checkpoint, &ret->checkpoint);
-    read_instant(object, "checkpoint.savedTime", &ret->checkpoint.saved_ms);
-    take_interval(&page.interval, &ret->interval);
-    take_recovery(&page.last_recovery, &ret->last_recovery);
-    take_goodput(&page.goodput, &ret->goodput);
-    read_small(object, "goodput.term", 0, OP_COUNT_MAX, &ret->goodput.term);
-    for (int which = 0; which < GOODPUT_CLASSES; which++)
-        read_int(read_at(object, "goodput.earlier"), goodput_key(which), 0, OP_COUNT_MAX,
-                 &ret->goodput.earlier[which]);
-    take_result(&page.result, &ret->result);
-    read_exit_code(object, &ret->result);
+    for (size_t i = 0; list && js_kind(list) == JS_ARRAY && i < js_size(list); i++) {
+        const struct js *entry = js_at(list, i);
+        int place = r->list->place(whole, entry);
+        if (place >= 0)
+            read_rows(first + (size_t)place * r->size, r->rows, entry, whole);
+    }
+}
+
+static void read_row(void *to, const struct status_row *r, const struct js *o, struct job_status *whole)
+{
+    void *at = (char *)to + r->at;
+    const char *key = r->kind == ROW_LONGS ? "" : key_of(r);
+    const struct js *from = js_get(o, key);
+    switch (r->kind) {
+    case ROW_INT:
+    case ROW_LONG:
+        read_number(at, r, o, key);
+        break;
+    case ROW_LONGS:
+        for (int i = 0; i < r->count; i++)
+            read_number((int64_t *)at + i, r, o, key_of_one(r, i));
+        break;
+    case ROW_TEXT:
+        read_text(o, key, at, r->size);
+        break;
+    case ROW_INSTANT:
+        read_instant(o, key, at);
+        break;
+    case ROW_FLAG:
+        read_flag(o, key, at);
+        break;
+    case ROW_DENIED:
+        read_denied(o, key, at);
+        break;
+    case ROW_NAMES:
+        read_names(from, at);
+        break;
+    case ROW_TRUTH:
+        *(enum op_truth *)at = truth_of(from);
+        break;
+    case ROW_STATE:
+        *(enum op_slot_state *)at = slot_state_of(from);
+        break;
+    case ROW_OBJECT:
+        if (from && js_kind(from) == JS_OBJECT)
+            read_rows(whole, r->rows, from, whole);
+        break;
+    case ROW_LIST:
+        read_list(at, r, from, whole);
+        break;
+    case ROW_END:
+    case ROW_PLACE:
+    case ROW_PUT:
+        break;
+    }
+}
+
+/* Whether the member is one: a number, or an object. */
+static bool is_one(const struct status_row *r, const struct js *o)
+{
+    int64_t number;
+    const struct js *from = js_get(o, key_of(r));
+    return r->kind == ROW_OBJECT ? from && js_kind(from) == JS_OBJECT : js_as_int(from, &number);
+}
+
+static void read_rows(void *to, const struct status_row *rows, const struct js *o, struct job_status *whole)
+{
+    for (const struct status_row *r = rows; r->kind != ROW_END; r++) {
+        if (r->when & ROW_TOLD)
+            continue;
+        if (r->known)
+            *(bool *)((char *)to + r->known) = is_one(r, o);
+        read_row(to, r, o, whole);
+    }
 }
 
 void status_read(const struct js *object, struct job_status *ret)
 {
     *ret = (struct job_status){0};
-    const struct js *conditions = js_get(object, "conditions");
-    read_int(object, "observedGeneration", 0, INT64_MAX, &ret->observed_generation);
-    for (size_t i = 0; i < js_size(conditions) && i < 2 * OP_CONDITIONS; i++)
-        read_condition(js_at(conditions, i), ret);
-    read_instant(object, "startTime", &ret->start_ms);
-    read_instant(object, "completionTime", &ret->completion_ms);
-    read_instant(object, "activeTime", &ret->active_ms);
-    read_int(object, "activeSeconds", 0, INT64_MAX, &ret->active_seconds);
-    read_counts(object, ret);
-    read_idle(object, ret);
-    read_slots(read_at(object, "workers.slots"), ret);
-    read_ring(js_get(object, "ring"), ret);
-    read_text(object, "images.trainer", ret->images.trainer, sizeof ret->images.trainer);
-    read_text(object, "images.coordinator", ret->images.coordinator, sizeof ret->images.coordinator);
-    read_text(object, "images.bundle", ret->images.bundle, sizeof ret->images.bundle);
-    read_page(object, ret);
-    status_read_cost(js_get(object, "cost"), ret);
+    if (object && js_kind(object) == JS_OBJECT)
+        read_rows(ret, job_status_rows, object, ret);
 }
 
-static void put_instant(struct js *object, const char *key, int64_t ms)
-{
-    char text[OP_INSTANT_TEXT];
-    if (!ms)
-        return;
-    instant_text(ms, text);
-    js_set_string(object, key, text);
-}
-
-static void put_text(struct js *object, const char *key, const char *text)
-{
-    if (*text)
-        js_set_string(object, key, text);
-}
-
-static struct js *conditions_json(const struct job_status *status)
-{
-    static const char *const truths[] = {"", "False", "True", "Unknown"};
-    struct js *list = js_array();
-    for (int i = 0; i < OP_CONDITIONS; i++) {
-        const struct op_condition *c = &status->condition[i];
-        if (c->status == OP_UNSET)
-            continue;
-        struct js *o = js_object();
-        js_set_string(o, "type", condition_name(i));
-        js_set_string(o, "status", truths[c->status]);
-        js_set_string(o, "reason", c->reason);
-        js_set_string(o, "message", c->message);
-        put_instant(o, "lastTransitionTime", c->transition_ms);
-        js_set_int(o, "observedGeneration", c->generation);
-        js_push(list, o);
-    }
-    return list;
-}
+/* ---- writing ---- */
 
 /* That a wanted pod is there is news that can wait: until it is written the pod would at worst be made again
  * under its own name. */
@@ -230,317 +172,214 @@ static enum op_slot_state decided(enum op_slot_state state)
     return state == OP_SLOT_PRESENT ? OP_SLOT_WANTED : state;
 }
 
-static void put_count(struct js *object, const char *key, int count)
+static void put_number(struct js *o, const char *key, int64_t number, unsigned when)
 {
-    if (count)
-        js_set_int(object, key, count);
+    bool absent = (when & ROW_SET && !number) || (when & ROW_KNOWN && number < 0);
+    if (!absent)
+        js_set_int(o, key, number);
+}
+
+static void put_text(struct js *o, const char *key, const char *text, unsigned when)
+{
+    if (*text || !(when & ROW_SET))
+        js_set_string(o, key, text);
+}
+
+static void put_instant(struct js *o, const char *key, int64_t ms)
+{
+    char text[OP_INSTANT_TEXT];
+    if (!ms)
+        return;
+    instant_text(ms, text);
+    js_set_string(o, key, text);
 }
 
 static void put_names(struct js *o, const char *key, const struct op_names *names)
 {
+    if (!names->count)
+        return;
     struct js *list = js_array();
     for (int i = 0; i < names->count; i++)
         js_push_string(list, names->name[i]);
-    if (names->count)
-        js_set(o, key, list);
+    js_set(o, key, list);
+}
+
+static void put_place(struct js *o, const char *key, const struct status_row_list *list, int place)
+{
+    RM_ASSERT(list && place >= 0, "%s of what stands in no list", key);
+    if (list->name)
+        js_set_string(o, key, list->name(place));
     else
-        js_free(list);
+        js_set_int(o, key, place);
 }
 
-static struct js *workers_json(const struct job_status *status, const char *job_name, bool ticking)
+/* Where an entry of a list stands. */
+struct stand {
+    const struct status_row_list *list;
+    int place;
+};
+
+static struct js *object_of(const void *from, const struct status_row *rows, const struct status_writing *w,
+                            struct stand stand);
+
+static void put_list(struct js *o, const struct status_row *r, const char *first,
+                     const struct status_writing *w)
 {
-    char selector[OP_SELECTOR_MAX];
-    struct js *o = js_object(), *slots = js_array();
-    name_selector(job_name, selector);
-    if (ticking)
-        js_set_int(o, "ready", status->workers.ready);
-    js_set_int(o, "current", status->workers.current);
-    js_set_int(o, "target", status->workers.target);
-    put_count(o, "surge", status->workers.surge);
-    js_set_string(o, "selector", selector);
-    put_instant(o, "resizeTime", status->workers.resize_ms);
-    put_instant(o, "retryTime", status->workers.retry_ms);
-    if (ticking) /* each start begins with it */
-        put_instant(o, "shortTime", status->workers.short_ms);
-    for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        const struct op_slot *slot = &status->workers.slot[i];
-        if (slot->state == OP_SLOT_FREE)
-            continue;
-        struct js *s = js_object();
-        js_set_int(s, "index", i);
-        js_set_int(s, "attempt", slot->attempt);
-        js_set_string(s, "state", slot_state_name(ticking ? slot->state : decided(slot->state)));
-        put_count(s, "quickEnds", slot->quick);
-        put_instant(s, "quickEndTime", slot->quick_ms);
-        if (slot->asked)
-            js_set_bool(s, "asked", true);
-        js_push(slots, s);
+    struct js *array = js_array();
+    int count = r->list->count(w->status);
+    for (int i = 0; i < count; i++) {
+        struct stand stand = {r->list, i};
+        if (r->list->has(w->status, i))
+            js_push(array, object_of(first + (size_t)i * r->size, r->rows, w, stand));
     }
-    js_set(o, "slots", slots);
-    put_names(o, "unfitInstanceTypes", &status->workers.unfit.types);
-    put_names(o, "unfitNodes", &status->workers.unfit.nodes);
-    put_names(o, "leftNodes", &status->workers.left);
-    return o;
+    js_set(o, key_of(r), array);
 }
 
-static struct js *ring_json(const struct job_status *status, bool ticking)
+/* A member that is the same whoever asks, and whatever for. */
+static void put_value(struct js *o, const char *key, const void *at, const struct status_row *r)
 {
-    struct js *o = js_object(), *members = js_array();
-    js_set_int(o, "generation", status->ring.generation);
-    if (status->ring.begun)
-        js_set_int(o, "begun", status->ring.begun);
-    js_set_int(o, "term", status->ring.coordinator.attempt);
-    enum op_slot_state state = status->ring.coordinator.state;
-    js_set_string(o, "coordinator", slot_state_name(ticking ? state : decided(state)));
-    put_count(o, "quickEnds", status->ring.coordinator.quick);
-    put_instant(o, "quickEndTime", status->ring.coordinator.quick_ms);
-    put_text(o, "keySecret", status->ring.key);
-    if (ticking)
-        put_instant(o, "heardTime", status->ring.heard_ms);
-    js_set_int(o, "size", status->ring.size);
-    put_instant(o, "formedTime", status->ring.formed_ms);
-    for (int i = 0; i < status->ring.size; i++) {
-        struct js *m = js_object();
-        js_set_int(m, "worker", status->ring.member[i].worker);
-        js_set_int(m, "attempt", status->ring.member[i].attempt);
-        js_push(members, m);
+    switch (r->kind) {
+    case ROW_INT:
+        put_number(o, key, *(const int *)at, r->when);
+        break;
+    case ROW_LONG:
+        put_number(o, key, *(const int64_t *)at, r->when);
+        break;
+    case ROW_TEXT:
+        put_text(o, key, at, r->when);
+        break;
+    case ROW_INSTANT:
+        put_instant(o, key, *(const int64_t *)at);
+        break;
+    case ROW_FLAG:
+        if (*(const bool *)at || !(r->when & ROW_SET))
+            js_set_bool(o, key, *(const bool *)at);
+        break;
+    case ROW_DENIED:
+        if (*(const bool *)at)
+            js_set_bool(o, key, false);
+        break;
+    case ROW_NAMES:
+        put_names(o, key, at);
+        break;
+    case ROW_TRUTH:
+        js_set_string(o, key, truths[*(const enum op_truth *)at]);
+        break;
+    default:
+        RM_ASSERT(false, "%s is a member of kind %d", key, (int)r->kind);
     }
-    js_set(o, "members", members);
-    return o;
 }
 
-static struct js *spot_json(const struct job_status *status)
+static void put_longs(struct js *o, const struct status_row *r, const int64_t *numbers)
 {
-    struct js *o = js_object();
-    put_count(o, "interruptions", status->spot.interruptions);
-    put_instant(o, "windowTime", status->spot.window_ms);
-    put_instant(o, "lastTime", status->spot.last_ms);
-    put_instant(o, "fallbackTime", status->spot.fell_ms);
-    return o;
+    for (int i = 0; i < r->count; i++)
+        put_number(o, key_of_one(r, i), numbers[i], r->when);
 }
 
-static struct js *idle_json(const struct job_status *status)
+static void put_state(struct js *o, const char *key, enum op_slot_state state, const struct status_writing *w)
 {
-    struct js *o = js_object();
-    put_instant(o, "shortTime", status->idle.short_ms);
-    put_instant(o, "sinceTime", status->idle.since_ms);
-    if (status->idle.base)
-        js_set_bool(o, "onDemandBase", true);
-    put_names(o, "leftNodes", &status->idle.left);
-    return o;
+    js_set_string(o, key, slot_state_name(w->ticking ? state : decided(state)));
 }
 
-static struct js *restarts_json(const struct job_status *status)
+static void put_row(struct js *o, const void *from, const struct status_row *r,
+                    const struct status_writing *w, struct stand stand)
 {
-    struct js *o = js_object();
-    js_set_int(o, "preemption", status->restarts.preemption);
-    js_set_int(o, "failure", status->restarts.failure);
-    js_set_int(o, "infrastructure", status->restarts.infrastructure);
-    if (status->restarts.misfit)
-        js_set_int(o, "misfit", status->restarts.misfit);
-    put_instant(o, "misfitTime", status->restarts.misfit_ms);
-    put_instant(o, "failureTime", status->restarts.failure_ms);
-    put_instant(o, "windowTime", status->restarts.window_ms);
-    if (status->restarts.window_failures)
-        js_set_int(o, "windowFailures", status->restarts.window_failures);
-    put_text(o, "quickNode", status->restarts.node);
-    if (status->restarts.node_failures)
-        js_set_int(o, "quickNodeFailures", status->restarts.node_failures);
-    return o;
-}
-
-static struct js *images_json(const struct op_images *images)
-{
-    struct js *o = js_object();
-    put_text(o, "trainer", images->trainer);
-    put_text(o, "coordinator", images->coordinator);
-    put_text(o, "bundle", images->bundle);
-    return o;
-}
-
-static int percent_of(const struct op_progress *p)
-{
-    return p->step < p->steps ? (int)((double)p->step / (double)p->steps * 100) : 100;
-}
-
-static struct js *progress_json(const struct op_progress *p)
-{
-    struct js *o = js_object();
-    js_set_int(o, "step", p->step);
-    if (p->steps) {
-        js_set_int(o, "steps", p->steps);
-        js_set_int(o, "percent", percent_of(p));
+    const void *at = (const char *)from + r->at;
+    switch (r->kind) {
+    case ROW_LONGS:
+        put_longs(o, r, at);
+        break;
+    case ROW_STATE:
+        put_state(o, key_of(r), *(const enum op_slot_state *)at, w);
+        break;
+    case ROW_PLACE:
+        put_place(o, key_of(r), stand.list, stand.place);
+        break;
+    case ROW_PUT:
+        r->put(o, key_of(r), w);
+        break;
+    case ROW_OBJECT:
+        js_set(o, key_of(r), object_of(w->status, r->rows, w, stand));
+        break;
+    case ROW_LIST:
+        put_list(o, r, at, w);
+        break;
+    default:
+        put_value(o, key_of(r), at, r);
     }
-    put_text(o, "loss", p->loss);
-    put_text(o, "heldOutLoss", p->held_out);
-    put_text(o, "gradientNorm", p->norm);
-    put_text(o, "clipFactor", p->clip);
-    put_text(o, "learningRate", p->rate);
-    if (p->tokens_per_second >= 0)
-        js_set_int(o, "tokensPerSecond", p->tokens_per_second);
-    if (p->samples_per_second >= 0)
-        js_set_int(o, "samplesPerSecond", p->samples_per_second);
-    put_text(o, "stepsPerSecond", p->steps_per_second);
-    if (p->eta_seconds >= 0)
-        js_set_int(o, "etaSeconds", p->eta_seconds);
+}
+
+static bool is_written(const void *from, const struct status_row *r, const struct status_writing *w)
+{
+    bool known = !r->known || *(const bool *)((const char *)from + r->known);
+    return known && (w->ticking || !(r->when & ROW_TICKS)) && (!r->there || r->there(w));
+}
+
+static struct js *object_of(const void *from, const struct status_row *rows, const struct status_writing *w,
+                            struct stand stand)
+{
+    struct js *o = js_object();
+    for (const struct status_row *r = rows; r->kind != ROW_END; r++)
+        if (is_written(from, r, w))
+            put_row(o, from, r, w, stand);
     return o;
 }
 
-static struct js *checkpoint_json(const struct op_checkpoint *c)
+static struct js *whole_of(const struct status_row *rows, const struct status_writing *w)
 {
-    struct js *o = js_object();
-    js_set_int(o, "step", c->step);
-    put_text(o, "uri", c->uri);
-    put_instant(o, "savedTime", c->saved_ms);
-    if (c->bytes)
-        js_set_int(o, "bytes", c->bytes);
-    return o;
-}
-
-static struct js *interval_json(const struct op_interval *i)
-{
-    struct js *o = js_object();
-    js_set_int(o, "everySeconds", i->every_seconds);
-    put_text(o, "reason", i->reason);
-    js_set_int(o, "losses", i->losses);
-    js_set_int(o, "observedSeconds", i->observed_seconds);
-    js_set_int(o, "stallMs", i->stall_ms);
-    js_set_int(o, "safeMs", i->safe_ms);
-    return o;
-}
-
-static struct js *recovery_json(const struct op_recovery *r)
-{
-    struct js *o = js_object();
-    put_text(o, "cause", r->cause);
-    for (int part = 0; part < RECOVERY_PARTS; part++)
-        js_set_int(o, recovery_key(part), r->ms[part]);
-    js_set_int(o, "stepsRedone", r->steps_redone);
-    return o;
-}
-
-static struct js *earlier_json(const struct op_goodput *g)
-{
-    struct js *o = js_object();
-    for (int which = 0; which < GOODPUT_CLASSES; which++)
-        js_set_int(o, goodput_key(which), g->earlier[which]);
-    return o;
-}
-
-static struct js *goodput_json(const struct op_goodput *g)
-{
-    struct js *o = js_object();
-    put_text(o, "ratio", g->ratio);
-    for (int which = 0; which < GOODPUT_CLASSES; which++)
-        js_set_int(o, goodput_key(which), g->seconds[which]);
-    if (g->term)
-        js_set_int(o, "term", g->term);
-    if (g->term > 1)
-        js_set(o, "earlier", earlier_json(g));
-    return o;
-}
-
-static struct js *result_json(const struct op_result *r)
-{
-    struct js *o = js_object();
-    if (r->program) {
-        js_set_int(o, "exitCode", r->exit_code);
-        return o;
-    }
-    js_set_int(o, "step", r->step);
-    put_text(o, "loss", r->loss);
-    put_text(o, "weightsSha256", r->weights_sha256);
-    js_set_bool(o, "exact", r->exact);
-    put_text(o, "uri", r->uri);
-    return o;
-}
-
-/* 5122 -> "1h25m". */
-static void span_text(int64_t seconds, char *out, size_t size)
-{
-    if (seconds < 60)
-        snprintf(out, size, "%llds", (long long)seconds);
-    else if (seconds < 3600)
-        snprintf(out, size, "%lldm%llds", (long long)(seconds / 60), (long long)(seconds % 60));
-    else
-        snprintf(out, size, "%lldh%lldm", (long long)(seconds / 3600), (long long)(seconds / 60 % 60));
-}
-
-/* What kubectl's columns show: they can only print a value that stands somewhere. */
-static struct js *columns_json(const struct job_status *status)
-{
-    char text[64];
-    struct js *o = js_object();
-    snprintf(text, sizeof text, "%d/%d", status->workers.ready, status->workers.target);
-    js_set_string(o, "workers", text);
-    js_set_int(o, "interruptions", account_interruptions(status));
-    js_set_int(o, "restarts", account_restarts(status));
-    status_cost_column(&status->cost, text);
-    put_text(o, "cost", text);
-    if (!status->progress.known || !status->progress.steps)
-        return o;
-    snprintf(text, sizeof text, "%d%%", percent_of(&status->progress));
-    js_set_string(o, "progress", text);
-    if (status->progress.eta_seconds < 0)
-        return o;
-    span_text(status->progress.eta_seconds, text, sizeof text);
-    js_set_string(o, "eta", text);
-    return o;
-}
-
-static void write(const struct job_status *status, const char *job_name, bool ticking, struct str *out)
-{
-    struct js *o = js_object();
-    js_set_int(o, "observedGeneration", status->observed_generation);
-    if (status->unfenced)
-        js_set_bool(o, "fenced", false);
-    put_text(o, "state", status->state);
-    if (ticking)
-        put_text(o, "message", status->message);
-    js_set(o, "conditions", conditions_json(status));
-    put_instant(o, "startTime", status->start_ms);
-    put_instant(o, "completionTime", status->completion_ms);
-    put_instant(o, "activeTime", status->active_ms);
-    if (status->active_seconds)
-        js_set_int(o, "activeSeconds", status->active_seconds);
-    js_set(o, "workers", workers_json(status, job_name, ticking));
-    js_set(o, "ring", ring_json(status, ticking));
-    js_set(o, "restarts", restarts_json(status));
-    if (status->spot.last_ms)
-        js_set(o, "spot", spot_json(status));
-    if (status->idle.since_ms || (ticking && status->idle.short_ms)) /* each start begins short */
-        js_set(o, "idle", idle_json(status));
-    if (ticking && (*status->images.trainer || *status->images.coordinator ||
-                    *status->images.bundle)) /* the pods tell it till then */
-        js_set(o, "images", images_json(&status->images));
-    if (ticking && status->progress.known)
-        js_set(o, "progress", progress_json(&status->progress));
-    if (!ticking && *status->progress.loss)
-        js_set_bool(o, "progress", true); /* the first loss is news, all others are numbers that move */
-    if (ticking && status->checkpoint.known)
-        js_set(o, "checkpoint", checkpoint_json(&status->checkpoint));
-    if (ticking && status->interval.known)
-        js_set(o, "checkpointInterval", interval_json(&status->interval));
-    if (status->last_recovery.known)
-        js_set(o, "lastRecovery", recovery_json(&status->last_recovery));
-    if (ticking && status->goodput.known)
-        js_set(o, "goodput", goodput_json(&status->goodput));
-    if (ticking && status->cost.accounted_ms)
-        js_set(o, "cost", status_cost_json(status));
-    if (status->result.known)
-        js_set(o, "result", result_json(&status->result));
-    if (ticking)
-        js_set(o, "columns", columns_json(status));
-    js_print(o, out);
-    js_free(o);
+    return object_of(w->status, rows, w, (struct stand){NULL, -1});
 }
 
 void status_write(const struct job_status *status, const char *job_name, struct str *out)
 {
-    write(status, job_name, true, out);
+    const struct status_writing w = {status, job_name, true};
+    struct js *o = whole_of(job_status_rows, &w);
+    js_print(o, out);
+    js_free(o);
 }
 
 void status_write_urgent(const struct job_status *status, const char *job_name, struct str *out)
 {
-    write(status, job_name, false, out);
+    const struct status_writing w = {status, job_name, false};
+    struct js *o = whole_of(job_status_rows, &w);
+    if (*status->progress.loss)
+        js_set_bool(o, "trains", true); /* the first loss is news, all others are numbers that move */
+    js_print(o, out);
+    js_free(o);
+}
+
+struct js *status_cost_json(const struct job_status *status)
+{
+    const struct status_writing w = {status, "", true};
+    return whole_of(status_cost_rows, &w);
+}
+
+/* ---- listing ---- */
+
+static void list_one(struct job_status_listed *ret, int most, int *count, const char *key, int depth,
+                     bool list)
+{
+    if (*count < most)
+        ret[*count] = (struct job_status_listed){.key = key, .depth = depth, .list = list};
+    ++*count;
+}
+
+static void list_rows(struct job_status_listed *ret, int most, int *count, const struct status_row *rows,
+                      int depth)
+{
+    for (const struct status_row *r = rows; r->kind != ROW_END; r++) {
+        for (int i = 0; r->kind == ROW_LONGS && i < r->count; i++)
+            list_one(ret, most, count, key_of_one(r, i), depth, false);
+        if (r->kind != ROW_LONGS)
+            list_one(ret, most, count, key_of(r), depth, r->kind == ROW_LIST);
+        if (r->rows)
+            list_rows(ret, most, count, r->rows, depth + 1);
+    }
+}
+
+int job_status_list(struct job_status_listed *ret, int most)
+{
+    int count = 0;
+    list_rows(ret, most, &count, job_status_rows, 0);
+    return count;
 }

@@ -7,6 +7,7 @@
 
 #include "common/notice/taint.h"
 #include "common/wire/json.h"
+#include "common/wire/status.h"
 #include "operator/core/machine.h"
 #include "operator/core/read.h"
 
@@ -158,13 +159,14 @@ static void read_last_word(const char *message, struct pod_view *pod)
 {
     if (!message)
         return;
+    struct status_word word;
     last_word_read(message, &pod->last_word);
     struct js *root = js_parse(message, strlen(message), "termination message", NULL);
-    read_flag(root, "left", &pod->left);
-    read_flag(root, "elsewhere", &pod->elsewhere);
-    const char *reason = js_as_string(js_get(root, "reason"));
+    status_read_word(&word, root);
+    pod->left = word.left;
+    pod->elsewhere = word.elsewhere;
     if (pod->elsewhere)
-        text_tame_ends(reason ? reason : "it gave no reason", pod->unfit, sizeof pod->unfit);
+        text_tame_ends(*word.reason ? word.reason : "it gave no reason", pod->unfit, sizeof pod->unfit);
     js_free(root);
 }
 
@@ -241,22 +243,24 @@ static void read_failed_init(const char *name, const struct js *ended, struct po
 {
     char text[RM_WHY_MAX], reason[OP_REASON_MAX] = "";
     const char *message = js_as_string(js_get(ended, "message"));
+    struct status_word word;
     int code = 0;
     read_small(ended, "exitCode", INT32_MIN, INT32_MAX, &code);
     if (!code || *pod->failed_init)
         return;
     read_text(ended, "reason", reason, sizeof reason);
-    struct js *word =
+    struct js *root =
         message && !strcmp(name, OP_INSTALLER) ? js_parse(message, strlen(message), "its word", NULL) : NULL;
-    const char *why = js_as_string(js_get(word, "reason"));
-    read_flag(word, "elsewhere", &pod->elsewhere);
-    if (why)
-        snprintf(text, sizeof text, "init container %.40s: %s", name, why);
+    status_read_word(&word, root);
+    if (word.elsewhere)
+        pod->elsewhere = true;
+    if (*word.reason)
+        snprintf(text, sizeof text, "init container %.40s: %s", name, word.reason);
     else
         snprintf(text, sizeof text, "init container %.63s ended with exit code %d (%.40s)", name, code,
                  *reason ? reason : "Error");
     text_tame(text, pod->failed_init, sizeof pod->failed_init);
-    js_free(word);
+    js_free(root);
 }
 
 static void read_init(const struct js *list, struct pod_view *pod)

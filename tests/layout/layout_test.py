@@ -74,6 +74,10 @@ def test_a_verb_of_many_functions_has_its_noun():
     show(rules.check_names(ROOT))
 
 
+def test_no_action_or_event_carries_a_message_by_value():
+    show(rules.check_actions(ROOT))
+
+
 def test_a_word_of_the_glossary_has_one_meaning_in_names():
     show(rules.check_words(ROOT))
 

@@ -675,6 +675,18 @@ def check_names(root):
     return wrong
 
 
+def check_actions(root):
+    """Actions and events are small headers: a message is tens of KiB, and lies behind a pointer (in a turn's arena, or with whoever sent it)."""
+    wrong = []
+    for path in sources(root, suffixes=(".h",)):
+        text = without_comments((Path(root) / path).read_text())
+        for match in re.finditer(r"struct (\w+_(?:action|event|out)) \{(.*?)\n\};", text, re.S):
+            for member in re.finditer(r"\bstruct message\s+\w", match[2]):
+                line = text.count("\n", 0, match.start(2) + member.start()) + 1
+                wrong.append(f"{path}:{line}: {match[1]} carries a message by value: let it point to one")
+    return wrong
+
+
 def check_words(root):
     """A word of the glossary stands in names of C where it means that, and a word that was given up in none."""
     wrong = []

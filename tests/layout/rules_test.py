@@ -235,6 +235,12 @@ def test_a_function_that_is_a_bare_verb_is_found(tree):
     only(rules.check_names(root), "agent/app.c:6: tell")
 
 
+def test_an_action_with_a_message_by_value_is_found(tree):
+    root = tree("agent/core/agent.h", "struct agent_action {\n    int kind;\n    struct message *message;\n};\n")
+    tree("agent/launch/core/launch.h", "struct launch_action {\n    int kind;\n    struct message message; /* SEND */\n};\n")
+    only(rules.check_actions(root), "agent/launch/core/launch.h:3: launch_action")
+
+
 def test_a_word_that_means_something_else_is_found(tree):
     root = tree("agent/app.c", "/* a plan */\nstruct snapshot *s;\nint drill_plan(void);\n")
     tree("operator/core/view.c", "struct op_plan *plan;\n")

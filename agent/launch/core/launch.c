@@ -77,14 +77,14 @@ static struct launch_action *add(struct launch_out *out, enum launch_action_kind
 {
     RM_ASSERT(out->count < LAUNCH_ACTIONS_MAX, "%d actions in one step", out->count);
     struct launch_action *a = &out->action[out->count++];
-    a->kind = kind;
+    *a = (struct launch_action){.kind = kind};
     return a;
 }
 
 static struct message *say(struct launch *st, struct launch_out *out, enum msg_type type)
 {
-    struct message *m = &add(out, LAUNCH_SEND)->message;
-    message_init(m, type);
+    struct message *m = message_place(&out->arena, type);
+    add(out, LAUNCH_SEND)->message = m;
     m->generation = st->ring.generation;
     return m;
 }
@@ -364,6 +364,7 @@ static void check_invariants(const struct launch *st)
 void launch_step(struct launch *st, const struct launch_event *event, rm_time now, struct launch_out *out)
 {
     out->count = 0;
+    out->arena = arena_over(out->bodies, sizeof out->bodies);
     switch (event->kind) {
     case LAUNCH_LINK:
         on_link(st, event->message, now, out);

@@ -12,6 +12,7 @@
 #define RM_LAUNCH_CORE_H
 
 #include "agent/launch/core/progress.h"
+#include "common/base/arena.h"
 #include "common/wire/message.h"
 
 /* A program stuck in a collective never runs its handler of SIGTERM, so a failure waits no longer. */
@@ -69,14 +70,19 @@ enum launch_action_kind {
 
 struct launch_action {
     enum launch_action_kind kind;
-    struct message message; /* SEND */
+    struct message *message; /* SEND */
 };
 
-enum { LAUNCH_ACTIONS_MAX = 8 };
+enum { LAUNCH_ACTIONS_MAX = 8, LAUNCH_BODIES_MAX = LAUNCH_ACTIONS_MAX * 640 + (int)sizeof(struct msg_fault) };
 
+/* The actions of one step, in order. The messages that they point to lie in `bodies` and are void when the
+ * next step begins. It points into itself: do not copy it. It needs no more than to be there before the first
+ * step. */
 struct launch_out {
     int count;
-    struct launch_action action[LAUNCH_ACTIONS_MAX]; /* large: allocate once */
+    struct launch_action action[LAUNCH_ACTIONS_MAX];
+    struct arena arena; /* over bodies, which it aligns by lying before them */
+    unsigned char bodies[LAUNCH_BODIES_MAX];
 };
 
 struct launch;

@@ -164,8 +164,8 @@ static void launcher_acts(struct sim *sim, int node, const struct launch_action 
     struct node *n = &sim->node[node];
     switch (a->kind) {
     case LAUNCH_SEND:
-        note_failure(sim, node, &a->message);
-        link_to_agent(sim, node, &a->message);
+        note_failure(sim, node, a->message);
+        link_to_agent(sim, node, a->message);
         break;
     case LAUNCH_CHOOSE_PORT:
         *port = true;

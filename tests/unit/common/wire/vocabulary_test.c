@@ -71,9 +71,10 @@ static int count_row(const char *row, bool seen[EVENT_KINDS])
 
 Test(events, each_member_has_a_name_of_its_own_and_stands_on_the_page)
 {
-    /* of events between coordinator and run alone */
-    static const enum event_key inner[] = {EVENT_KEY_ATTEMPT, EVENT_KEY_DETAIL, EVENT_KEY_AT, EVENT_KEY_SPENT,
-                                           EVENT_KEY_SAVES};
+    /* of events between coordinator and run alone; and of those on the coordinator's page */
+    static const enum event_key inner[] = {EVENT_KEY_ATTEMPT, EVENT_KEY_DETAIL, EVENT_KEY_AT,
+                                           EVENT_KEY_SPENT,   EVENT_KEY_SAVES,  EVENT_KEY_METRICS,
+                                           EVENT_KEY_SEQUENCE};
     struct str page;
     read_page(&page, RM_SOURCE "/docs/exit-codes-and-events.md");
     const char *section = section_of(&page, "## Events");
@@ -471,7 +472,7 @@ Test(status, numbers_are_brought_within_their_bounds_and_entries_without_a_worke
     read_text_as_page(&page,
                       "{\"term\":99999999999,\"revision\":-4,\"workers\":[{\"attempt\":1},{\"worker\":64},"
                       "{\"worker\":-1},{\"worker\":63,\"rank\":-9},7],\"checkpoint\":{\"bytes\":12.75},"
-                      "\"progress\":{\"loss\":\"2.1043\",\"etaSeconds\":\"soon\"}}",
+                      "\"progress\":{\"loss\":2.1043,\"etaSeconds\":\"soon\"}}",
                       &root);
     cr_assert(page.term == INT32_MAX && page.revision == 0);
     cr_assert_eq(page.workers.count, 1);
@@ -492,4 +493,53 @@ Test(status, the_pages_show_each_part_of_a_recovery_and_what_the_time_went_into)
         cr_assert(strstr(str_text(&status), goodput_key(which)), "the page lacks %s", goodput_key(which));
     str_clear(&events);
     str_clear(&status);
+}
+
+/* Leaves what was read of the text in *ret; its strings are void then. */
+static void read_word(struct status_word *ret, const char *text)
+{
+    struct js *object = js_parse(text, strlen(text), "word", NULL);
+    status_read_word(ret, object);
+    js_free(object);
+}
+
+static void says_and_is_read(const struct status_word *word, const char *wanted)
+{
+    struct status_word read;
+    struct str text = str_init(4096);
+    struct js *object = js_object();
+    status_set_word(object, word);
+    js_print(object, &text);
+    cr_assert_str_eq(str_text(&text), wanted);
+    read_word(&read, str_text(&text));
+    cr_assert(read.left == word->left && read.elsewhere == word->elsewhere && read.over == word->over &&
+                  read.exit_code == word->exit_code,
+              "%s", wanted);
+    js_free(object);
+    str_clear(&text);
+}
+
+Test(words, what_a_program_says_last_is_what_is_read_of_it)
+{
+    says_and_is_read(&(struct status_word){.left = true}, "{\"left\":true}");
+    says_and_is_read(&(struct status_word){.over = true, .exit_code = 4, .reason = "why"},
+                     "{\"exitCode\":4,\"reason\":\"why\"}");
+    says_and_is_read(&(struct status_word){.over = true, .exit_code = 3, .reason = "why", .elsewhere = true},
+                     "{\"exitCode\":3,\"reason\":\"why\",\"elsewhere\":true}");
+}
+
+Test(words, what_is_no_word_says_nothing)
+{
+    static const char *const none[] = {"{}",
+                                       "[]",
+                                       "killed",
+                                       "3",
+                                       "{\"left\":3,\"elsewhere\":\"yes\"}",
+                                       "{\"left\":false,\"elsewhere\":false,\"exitCode\":\"4\"}"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        struct status_word word;
+        read_word(&word, none[i]);
+        cr_assert(!word.left && !word.elsewhere && !word.over && !word.exit_code, "%s", none[i]);
+        cr_assert(*word.reason == 0);
+    }
 }

@@ -1,4 +1,5 @@
-/* The CRD and the table of fields that a job file has say the same: names, kinds, bounds, defaults, words. */
+/* The CRD and the table of fields that a job file has say the same: names, kinds, bounds, defaults, words.
+ * And a status has its place in it, member by member. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 #include "common/job/field.h"
 #include "common/job/yaml.h"
 #include "common/os/file.h"
+#include "operator/core/status.h"
 
 enum { CRD_BYTES_MAX = 200 * 1024 };
 
@@ -329,4 +331,91 @@ Test(operator_crd, a_price_of_a_job_is_more_than_a_currency)
     const struct yml *rules = yml_get(schema_of("spot.price", NULL), "x-kubernetes-validations");
     cr_assert(rules && !strcmp(word(rules->child, "rule"), "has(self.spot) || has(self.onDemand)"));
     cr_assert(strstr(word(rules->child, "message"), "spot, onDemand or both"));
+}
+
+enum { STATUS_MEMBERS_MAX = 256 };
+
+struct members {
+    int count;
+    struct job_status_listed one[STATUS_MEMBERS_MAX];
+};
+
+static void list_members(struct members *ret)
+{
+    ret->count = job_status_list(ret->one, STATUS_MEMBERS_MAX);
+    cr_assert(ret->count > 100 && ret->count <= STATUS_MEMBERS_MAX, "%d members", ret->count);
+}
+
+static bool has_own(const struct members *m, int i)
+{
+    return i + 1 < m->count && m->one[i + 1].depth > m->one[i].depth;
+}
+
+/* What the schema knows and nobody writes, from member `first` on: each is told with what is above it. */
+static int count_unwritten(const struct yml *properties, const struct members *m, int first, int depth)
+{
+    int unwritten = 0;
+    for (const struct yml *node = properties ? properties->child : NULL; node; node = node->next) {
+        bool written = false;
+        for (int i = first; i < m->count && m->one[i].depth >= depth; i++)
+            written |= m->one[i].depth == depth && !strcmp(m->one[i].key, node->key);
+        if (!written)
+            cr_log_error("nobody writes %s", node->key);
+        unwritten += !written;
+    }
+    return unwritten;
+}
+
+/* What is written and has no place there, or is there for nothing. */
+static int count_strays(const struct yml *schema, const struct members *m, int first, int depth)
+{
+    const struct yml *properties = yml_get(schema, "properties");
+    int strays = count_unwritten(properties, m, first, depth);
+    for (int i = first; i < m->count && m->one[i].depth >= depth; i++) {
+        if (m->one[i].depth > depth)
+            continue;
+        const struct yml *node = yml_get(properties, m->one[i].key), *inner = node;
+        if (!node)
+            cr_log_error("%s has no place", m->one[i].key);
+        if (m->one[i].list)
+            inner = yml_get(node, "items");
+        if (!node || has_own(m, i) != (yml_get(inner, "properties") != NULL))
+            strays++;
+        else if (has_own(m, i))
+            strays += count_strays(inner, m, i + 1, depth + 1);
+    }
+    return strays;
+}
+
+static const struct yml *schema_of_status(void)
+{
+    return yml_get(yml_get(schema_root(), "properties"), "status");
+}
+
+/* Pruning would lose silently what has no place in it. */
+Test(operator_crd, a_status_survives_the_schema_and_no_place_is_there_for_nothing)
+{
+    struct members m;
+    list_members(&m);
+    cr_assert_eq(count_strays(schema_of_status(), &m, 0, 0), 0);
+}
+
+Test(operator_crd, a_member_that_is_written_at_another_place_is_found)
+{
+    static const struct {
+        const char *right, *wrong;
+    } renamed[] = {
+        {"term", "misfit"}, {"index", "number"}, {"spentRest", "spentLeft"}, {"goodput", "lastGoodput"}};
+    for (size_t r = 0; r < sizeof renamed / sizeof *renamed; r++) {
+        struct members m;
+        int found = 0;
+        list_members(&m);
+        for (int i = 0; i < m.count; i++) {
+            if (strcmp(m.one[i].key, renamed[r].right) != 0 || found)
+                continue;
+            found = 1;
+            m.one[i].key = renamed[r].wrong;
+        }
+        cr_assert(found && count_strays(schema_of_status(), &m, 0, 0) >= 2, "%s", renamed[r].wrong);
+    }
 }

@@ -31,8 +31,8 @@ static int count(enum launch_action_kind kind)
 static const struct message *said(enum msg_type type)
 {
     for (int i = 0; i < out->count; i++)
-        if (out->action[i].kind == LAUNCH_SEND && out->action[i].message.type == type)
-            return &out->action[i].message;
+        if (out->action[i].kind == LAUNCH_SEND && out->action[i].message->type == type)
+            return out->action[i].message;
     return NULL;
 }
 
@@ -438,7 +438,7 @@ Test(launch, the_newest_report_goes_before_the_end_and_none_is_of_another_genera
     tells(0, 99);
     ends(0, 3);
     cr_assert(reported() && reported()->step == 99);
-    cr_assert_eq(out->action[0].message.type, MSG_REPORTED, "it is of before the failure");
+    cr_assert_eq(out->action[0].message->type, MSG_REPORTED, "it is of before the failure");
     tells(0, 100);
     a_beat_passes();
     cr_assert_not(reported(), "it is stopping");
@@ -489,7 +489,7 @@ static void obey(struct world *w)
         }
         w->killing |= a->kind == LAUNCH_KILL;
         w->choosing |= a->kind == LAUNCH_CHOOSE_PORT;
-        bool stopped = a->kind == LAUNCH_SEND && a->message.type == MSG_STOPPED;
+        bool stopped = a->kind == LAUNCH_SEND && a->message->type == MSG_STOPPED;
         cr_assert(!stopped || (!w->alive[0] && !w->alive[1]), "it says that it has stopped, and it has not");
     }
 }
