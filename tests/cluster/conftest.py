@@ -80,7 +80,16 @@ def fixture_other(api_cluster):
     for kubectl in _namespace(api_cluster):
         yield kubectl
         for pod in kubectl.get("pods"):
-            kubectl("patch", "pod", pod["metadata"]["name"], "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+            let_go(kubectl, pod["metadata"]["name"])
+
+
+def let_go(kubectl, name):
+    """Whatever finalizers a pod has; it may be gone meanwhile."""
+    try:
+        kubectl("patch", "pod", name, "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+    except RuntimeError as error:
+        if "NotFound" not in str(error):
+            raise
 
 
 @pytest.fixture(name="stage")
