@@ -21,7 +21,7 @@ struct model_array {
     const char *stored;
 };
 
-/* Of a model. */
+/* The row of array i of a model. */
 const struct model_array *model_array(int i);
 
 /* How many the state of this layout has. */

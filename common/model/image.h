@@ -10,7 +10,7 @@
 struct model_shape image_shape(int64_t bytes);
 /* 0: it is a model's. */
 int64_t image_bytes(const struct model_shape *shape);
-/* Of either: model_layout_init for a model. */
+/* The layout of either; a model's is that of model_layout_init. */
 void image_or_model_layout(struct model_layout *out, const struct model_shape *shape);
 
 #endif

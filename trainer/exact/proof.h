@@ -13,7 +13,7 @@
 
 #define PROOF_FACTOR 0x9e3779b1u
 
-/* Of the element at that place in flat order. */
+/* The weight of the element at that place in flat order. */
 static inline uint32_t proof_weight(uint64_t at)
 {
     return ((uint32_t)at * PROOF_FACTOR >> 2) | 1;
@@ -24,7 +24,7 @@ static inline uint64_t proof_word(uint64_t at, uint32_t word)
     return (uint64_t)((int64_t)(int32_t)word * (int64_t)proof_weight(at));
 }
 
-/* Of neighbours, the first of them at that place. */
+/* The sum of neighbours, the first of them at that place. */
 static inline uint64_t proof_words(uint64_t at, const uint32_t *words, int64_t count)
 {
     uint64_t sum = 0;
