@@ -89,13 +89,13 @@ struct app {
     int exit_code;
 };
 
-static void step(struct app *app, const struct agent_event *event);
+static void step_agent(struct app *app, const struct agent_event *event);
 
 static void step_text(struct app *app, enum agent_event_kind kind, int code, const char *text)
 {
     struct agent_event event = {.kind = kind, .code = code};
     text_copy(event.text, sizeof event.text, text);
-    step(app, &event);
+    step_agent(app, &event);
 }
 
 static void arm_timer(struct app *app)
@@ -208,7 +208,7 @@ static void challenged(struct app *app, const char *text, size_t length)
     memcpy(app->challenge, app->message->challenge.nonce, sizeof app->challenge);
     crypto_random(app->nonce, sizeof app->nonce);
     app->stage = STAGE_CHALLENGED;
-    step(app, &(struct agent_event){.kind = AGENT_CONNECTED});
+    step_agent(app, &(struct agent_event){.kind = AGENT_CONNECTED});
 }
 
 /* Before a welcome whose proof is right, only `abandon` under the right key is heard. */
@@ -292,7 +292,7 @@ static void conn_message(void *ctx, struct ws_conn *conn, const char *frame, siz
         step_text(app, AGENT_REFUSED, 0, err.text);
         return;
     }
-    step(app, &(struct agent_event){.kind = AGENT_CONTROL, .message = app->message});
+    step_agent(app, &(struct agent_event){.kind = AGENT_CONTROL, .message = app->message});
 }
 
 static void conn_opened(void *ctx, struct ws_conn *conn)
@@ -304,7 +304,7 @@ static void conn_opened(void *ctx, struct ws_conn *conn)
         ws_close(conn, "there are only pages here");
 }
 
-/* Or what it started. */
+/* Whether the trainer lives, or anything that it started. */
 static bool trainer_up(const struct app *app)
 {
     return app->left.lives || (app->trainer && worker_trainer_up(app->trainer));
@@ -335,7 +335,7 @@ static void trainer_message(void *ctx, const struct message *message)
         worker_store_know(app->store, &message->up);
         worker_load_know(app->load, &message->up);
     }
-    step(app, &(struct agent_event){.kind = AGENT_LINK, .message = message});
+    step_agent(app, &(struct agent_event){.kind = AGENT_LINK, .message = message});
 }
 
 static void trainer_is_over(struct app *app, int code, const char *text)
@@ -409,7 +409,7 @@ static void send_link(struct app *app, struct message *message)
 
 static void happened(void *ctx, const struct agent_event *event)
 {
-    step(ctx, event);
+    step_agent(ctx, event);
 }
 
 static void last_word(const struct app *app, int exit_code, const char *why)
@@ -494,7 +494,7 @@ static void step_once(struct app *app, const struct agent_event *event)
 }
 
 /* An action may fail at once; what it says then is heard after the other actions. */
-static void step(struct app *app, const struct agent_event *event)
+static void step_agent(struct app *app, const struct agent_event *event)
 {
     if (app->ending)
         return;
@@ -526,7 +526,7 @@ static void timer_fired(void *ctx)
         app->stage_until = RM_NEVER;
         ws_close(app->conn, "the coordinator does not answer");
     }
-    step(app, &(struct agent_event){.kind = AGENT_TICK});
+    step_agent(app, &(struct agent_event){.kind = AGENT_TICK});
 }
 
 static void asked_to_leave(void *ctx, int signo)
@@ -534,7 +534,7 @@ static void asked_to_leave(void *ctx, int signo)
     struct app *app = ctx;
     const struct pod *pod = app->options->pod;
     (void)signo;
-    step(app, &(struct agent_event){.kind = AGENT_TERM, .deadline = pod ? pod_leave_within(pod) : 0});
+    step_agent(app, &(struct agent_event){.kind = AGENT_TERM, .deadline = pod ? pod_leave_within(pod) : 0});
 }
 
 /* This is the pod's first process: children whose parents have gone end here. */
@@ -779,7 +779,7 @@ int app_run(const struct app_options *options, struct error *err)
         return err_set(err, ERR_MACHINE, "no memory for the agent");
     int result = app_open(app, options, err);
     if (result == 0) {
-        step(app, &(struct agent_event){.kind = AGENT_START});
+        step_agent(app, &(struct agent_event){.kind = AGENT_START});
         loop_run(app->loop);
         result = app->exit_code;
         if (!store_calls_return(app))

@@ -287,8 +287,8 @@ static int coordinate(const struct arguments *arguments, const struct pod *pod, 
     return coordinator_run(&options, err);
 }
 
-static int work(const struct arguments *arguments, const struct pod *pod, struct job_files *files,
-                struct error *err)
+static int run_worker(const struct arguments *arguments, const struct pod *pod, struct job_files *files,
+                      struct error *err)
 {
     char name[32];
     if (arguments->worker < 0 || arguments->attempt < 0 || !arguments->coordinator)
@@ -308,8 +308,8 @@ static int work(const struct arguments *arguments, const struct pod *pod, struct
 }
 
 /* Reads the files and does the work. A worker in a pod learns the job from the coordinator. */
-static int start(const struct arguments *arguments, const struct pod *pod, bool coordinates,
-                 struct error *err)
+static int start_with_files(const struct arguments *arguments, const struct pod *pod, bool coordinates,
+                            struct error *err)
 {
     struct job_files files;
     bool needs_job = coordinates || !pod;
@@ -320,7 +320,8 @@ static int start(const struct arguments *arguments, const struct pod *pod, bool 
         return refuse_words(coordinates ? "coordinate" : "work", err);
     if (orphan_guard((int)arguments->parent, err) < 0 || job_files_read(&files, &paths, err) < 0)
         return -1;
-    int result = coordinates ? coordinate(arguments, pod, &files, err) : work(arguments, pod, &files, err);
+    int result =
+        coordinates ? coordinate(arguments, pod, &files, err) : run_worker(arguments, pod, &files, err);
     job_files_clear(&files);
     return result;
 }
@@ -331,7 +332,7 @@ static int start_in_pod(const struct arguments *arguments, bool coordinates, str
     long grace = arguments->grace >= 0 ? arguments->grace : coordinates ? COORDINATE_GRACE : WORK_GRACE;
     struct pod pod = {.termination_log = arguments->termination_log, .grace = grace * RM_S};
     log_as_json();
-    int result = start(arguments, &pod, coordinates, err);
+    int result = start_with_files(arguments, &pod, coordinates, err);
     if (result < 0)
         pod_say_why(&pod, error_exit_code(err->code), err->text, NULL);
     return result;
@@ -412,7 +413,7 @@ static int node(int argc, char **argv, struct error *err)
     return node_run(&node, err);
 }
 
-static int run(int argc, char **argv, struct error *err)
+static int run_words(int argc, char **argv, struct error *err)
 {
     struct arguments arguments;
     bool coordinates = argc > 1 && !strcmp(argv[1], "coordinate");
@@ -428,7 +429,7 @@ static int run(int argc, char **argv, struct error *err)
     if (arguments_read(&arguments, argc - 1, argv + 1, err) < 0)
         return -1;
     return arguments.pod ? start_in_pod(&arguments, coordinates, err)
-                         : start(&arguments, NULL, coordinates, err);
+                         : start_with_files(&arguments, NULL, coordinates, err);
 }
 
 static bool is_among(int argc, char **argv, const char *word, const char *brief)
@@ -440,7 +441,7 @@ static bool is_among(int argc, char **argv, const char *word, const char *brief)
 }
 
 /* What is asked about the program itself. NULL: nothing. */
-static const char *answer(int argc, char **argv)
+static const char *words_about_program(int argc, char **argv)
 {
     if (is_among(argc, argv, "--help", "-h"))
         return usage;
@@ -454,7 +455,7 @@ int main(int argc, char **argv)
     struct error err = {0};
     if (argc > 1 && !strcmp(argv[1], "exec")) /* the words behind it are a user's */
         return launch_exec(argc - 1, argv + 1);
-    const char *told = answer(argc, argv);
+    const char *told = words_about_program(argc, argv);
     if (told) {
         fputs(told, stdout);
         return EXIT_DONE;
@@ -464,7 +465,7 @@ int main(int argc, char **argv)
     loop_signal_hold(SIGTERM);
     secret_guard();
     descriptors_raise();
-    int code = run(argc, argv, &err);
+    int code = run_words(argc, argv, &err);
     if (code >= 0)
         return code;
     fprintf(stderr, "ringmaster-agent: %s\n", err.text);

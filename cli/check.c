@@ -35,7 +35,7 @@ static int fill_outlook(const struct prepared *p, struct outlook *o, struct erro
     return 0;
 }
 
-static void show(struct console *console, const struct outlook *o)
+static void show_outlook(struct console *console, const struct outlook *o)
 {
     struct str out = str_init(OUTLOOK_MAX);
     struct screen_facts facts = {.spec = o->spec,
@@ -69,7 +69,7 @@ int check_command(struct run_options *options, struct error *err)
         status = fill_outlook(p, &outlook, err);
     if (status == 0) {
         console_init(&console, options->json);
-        show(&console, &outlook);
+        show_outlook(&console, &outlook);
     }
     prepared_clear(p);
     free(p);

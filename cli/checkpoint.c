@@ -397,7 +397,7 @@ static int look_at_store(struct command *c, struct error *err)
     return 0;
 }
 
-static int work(struct command *c, struct error *err)
+static int run_verb(struct command *c, struct error *err)
 {
     struct object_options options = {
         .uri = c->uri, .endpoint = c->endpoint, .region = c->region, .progress = moved, .ctx = &c->progress};
@@ -418,7 +418,7 @@ int checkpoint_command(const struct manual_command *known, int argc, char **argv
     c.found = malloc(sizeof *c.found);
     if (!c.found)
         return err_set(err, ERR_MACHINE, "no memory for a list");
-    int code = work(&c, err);
+    int code = run_verb(&c, err);
     object_free(c.store);
     free(c.found);
     return code;

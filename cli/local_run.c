@@ -357,7 +357,7 @@ static bool starting(struct local_run *run)
     return !report->world && loop_now(run->loop) - report->begun < start_patience;
 }
 
-static void show(struct local_run *run, const struct event *event, const char *text, size_t length)
+static void show_event(struct local_run *run, const struct event *event, const char *text, size_t length)
 {
     struct console *console = run->console;
     struct str out = str_init(length + 8192);
@@ -404,7 +404,7 @@ void local_run_event_line(void *ctx, char *text, size_t length)
     if (!told_already(run, &event)) {
         tell_resumed(run, &event);
         report_take(run->options->report, &event, loop_now(run->loop));
-        show(run, &event, text, length);
+        show_event(run, &event, text, length);
         FAULT("event-shown");
     }
     remember_told(run, &event);

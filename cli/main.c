@@ -60,12 +60,12 @@ static int on_job(const struct manual_command *command, int argc, char **argv,
     return work(&options, err);
 }
 
-static int run(const struct manual_command *command, int argc, char **argv, struct error *err)
+static int run_job(const struct manual_command *command, int argc, char **argv, struct error *err)
 {
     return on_job(command, argc, argv, run_command, err);
 }
 
-static int check(const struct manual_command *command, int argc, char **argv, struct error *err)
+static int check_job(const struct manual_command *command, int argc, char **argv, struct error *err)
 {
     return on_job(command, argc, argv, check_command, err);
 }
@@ -110,7 +110,7 @@ static int generate(const struct manual_command *command, int argc, char **argv,
     return trainer_generate(handed.word, err);
 }
 
-static int show(void (*make)(struct str *out))
+static int show_text(void (*make)(struct str *out))
 {
     struct str text = str_init(TEXT_MAX);
     make(&text);
@@ -153,16 +153,16 @@ static int complete(const struct manual_command *command, int argc, char **argv,
 static int print_page(const struct manual_command *command, int argc, char **argv, struct error *err)
 {
     const struct options_reader none = {.take = take_any};
-    return options_read(command, argc, argv, &none, err) ? show(make_page) : -1;
+    return options_read(command, argc, argv, &none, err) ? show_text(make_page) : -1;
 }
 
-static int start(const struct manual_command *command, int argc, char **argv, struct error *err)
+static int start_command(const struct manual_command *command, int argc, char **argv, struct error *err)
 {
     static const struct {
         const char *name;
         int (*work)(const struct manual_command *command, int argc, char **argv, struct error *err);
-    } works[] = {{"run", run},
-                 {"check", check},
+    } works[] = {{"run", run_job},
+                 {"check", check_job},
                  {"generate", generate},
                  {"completion", complete},
                  {"manual", print_page}};
@@ -203,13 +203,13 @@ static int dispatch(int argc, char **argv, struct error *err)
     const char *first = argc > 1 ? argv[1] : "", *second = argc > 2 ? argv[2] : "";
     int words;
     if (argc < 2 || is(first, "--help", "-h") || !strcmp(first, "help"))
-        return show(manual_overview);
+        return show_text(manual_overview);
     if (is(first, "--version", "version"))
         return print_version();
     if (!strcmp(first, "checkpoint") && is(second, "--help", "-h"))
-        return show(make_checkpoint_help);
+        return show_text(make_checkpoint_help);
     const struct manual_command *command = manual_find(argc - 1, argv + 1, &words, err);
-    return command ? start(command, argc - words, argv + words, err) : -1;
+    return command ? start_command(command, argc - words, argv + words, err) : -1;
 }
 
 /* A scheduler may start us without some of these: then the next files opened would be taken for them. */

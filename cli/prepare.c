@@ -11,7 +11,7 @@
 #include "cli/programs.h"
 #include "cli/run_picture.h"
 #include "common/job/file.h"
-#include "common/model/layout.h"
+#include "common/model/arrays.h"
 #include "common/os/clock.h"
 #include "common/os/config.h"
 #include "common/os/crypto.h"
@@ -44,7 +44,7 @@ static int check_environment(struct error *err)
 static int check_file_limit(int64_t parameters, struct error *err)
 {
     struct rlimit limit;
-    long long need = 3 * (long long)sizeof(float) * parameters;
+    long long need = MODEL_ARRAYS * (long long)sizeof(float) * parameters;
     if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY ||
         limit.rlim_cur >= (rlim_t)need)
         return 0;

@@ -289,7 +289,7 @@ static void leave_if_free_to(struct coordinator *c)
         end_coordinator(c, 0, "told to go, and the successor is there");
 }
 
-static void step(struct coordinator *c, const struct rdzv_event *event)
+static void step_coordinator(struct coordinator *c, const struct rdzv_event *event)
 {
     if (c->ending)
         return;
@@ -317,7 +317,7 @@ static void timer_fired(void *ctx)
     }
     struct rdzv_event event = {.kind = c->relief_asked ? RDZV_RELIEVE : RDZV_TICK, .relief = c->relief};
     c->relief_asked = false;
-    step(c, &event);
+    step_coordinator(c, &event);
 }
 
 static void conn_opened(void *ctx, struct ws_conn *conn)
@@ -405,7 +405,7 @@ static void conn_message(void *ctx, struct ws_conn *conn, const char *frame, siz
     }
     peer->known = true;
     FAULT("coordinator-heard");
-    step(c, &(struct rdzv_event){.kind = RDZV_MESSAGE, .conn = peer->id, .message = c->message});
+    step_coordinator(c, &(struct rdzv_event){.kind = RDZV_MESSAGE, .conn = peer->id, .message = c->message});
 }
 
 static void conn_closed(void *ctx, struct ws_conn *conn, const char *why)
@@ -424,7 +424,7 @@ static void conn_closed(void *ctx, struct ws_conn *conn, const char *why)
     if (c->ending && !left)
         loop_stop(c->loop);
     if (peer->known)
-        step(c, &(struct rdzv_event){.kind = RDZV_CLOSED, .conn = peer->id});
+        step_coordinator(c, &(struct rdzv_event){.kind = RDZV_CLOSED, .conn = peer->id});
     explicit_bzero(peer, sizeof *peer);
     free(peer);
 }
@@ -491,7 +491,7 @@ static void command_line(void *ctx, char *text, size_t length)
     if (rdzv_command_read(&event, text, length, &err) < 0)
         log_warn("a command is not understood", "why=\"%s\"", err.text);
     else
-        step(c, &event);
+        step_coordinator(c, &event);
 }
 
 static void commands_closed(void *ctx, const char *why)
@@ -520,7 +520,7 @@ static void successor_came(void *ctx)
 {
     struct coordinator *c = ctx;
     c->successor_there = true;
-    step(c, &(struct rdzv_event){.kind = RDZV_TICK});
+    step_coordinator(c, &(struct rdzv_event){.kind = RDZV_TICK});
 }
 
 static void look_for_successor(struct coordinator *c)
@@ -540,12 +540,12 @@ static void asked_to_end(void *ctx, int signo)
     struct coordinator *c = ctx;
     (void)signo;
     if (!c->options->pod) {
-        step(c, &(struct rdzv_event){.kind = RDZV_INTERRUPT});
+        step_coordinator(c, &(struct rdzv_event){.kind = RDZV_INTERRUPT});
     } else if (!c->ending && c->leave_at == RM_NEVER) {
         log_info("told to go", "agents=%d", agents(c));
         c->leave_at = loop_now(c->loop) + pod_leave_within(c->options->pod);
         look_for_successor(c);
-        step(c, &(struct rdzv_event){.kind = RDZV_TICK});
+        step_coordinator(c, &(struct rdzv_event){.kind = RDZV_TICK});
     }
 }
 
@@ -633,7 +633,7 @@ static void prepared(void *ctx)
     c->preparing = false;
     c->store_waits = (struct error){0};
     log_info("the job may begin", "name=%s", c->files->spec.name);
-    step(c, &(struct rdzv_event){.kind = RDZV_TICK});
+    step_coordinator(c, &(struct rdzv_event){.kind = RDZV_TICK});
 }
 
 /* Nobody is needed any more: what was the result is told once more. */

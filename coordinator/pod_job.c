@@ -227,7 +227,7 @@ static int prepare(struct pod_job *j, struct error *err)
     return check_complete(j, err);
 }
 
-static void work(void *ctx)
+static void prepare_job(void *ctx)
 {
     struct pod_job *j = ctx;
     j->spec = j->options.files->spec;
@@ -291,7 +291,7 @@ static void look_at_job(void *ctx)
 {
     struct pod_job *j = ctx;
     struct error err;
-    j->running = loop_work(j->loop, work, worked, j, &err) == 0;
+    j->running = loop_work(j->loop, prepare_job, worked, j, &err) == 0;
     if (!j->running)
         look_later(j);
 }

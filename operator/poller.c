@@ -63,7 +63,7 @@ static int read_answer(struct poller *poller, struct coordinator_view **ret, str
     return -1;
 }
 
-static void done(void *ctx, const struct http_answer *answer)
+static void answer_done(void *ctx, const struct http_answer *answer)
 {
     struct poller *poller = ctx;
     struct coordinator_view *view = NULL;
@@ -87,7 +87,7 @@ static void done(void *ctx, const struct http_answer *answer)
     }
 }
 
-static void ask(void *ctx)
+static void ask_coordinator(void *ctx)
 {
     struct poller *poller = ctx;
     char url[RM_ADDRESS_MAX + OP_RELIEF_MAX + 64], after[OP_RELIEF_MAX + 32] = "";
@@ -107,7 +107,7 @@ static void ask(void *ctx)
                                    .within = answer_within,
                                    .buffer = 4 << 10, /* there is one of these for each job */
                                    .body_came = body_came,
-                                   .done = done,
+                                   .done = answer_done,
                                    .ctx = poller};
     struct error err;
     str_reset(&poller->answer);
@@ -152,7 +152,7 @@ int poller_open(struct poller **ret, struct loop *loop, const struct poller_opti
     poller->loop = loop;
     poller->options = *options;
     poller->answer = str_init(OP_ANSWER_MAX);
-    if (loop_timer_open(&poller->timer, loop, ask, poller, err) < 0) {
+    if (loop_timer_open(&poller->timer, loop, ask_coordinator, poller, err) < 0) {
         poller_free(poller);
         return -1;
     }

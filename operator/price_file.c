@@ -33,7 +33,7 @@ static void refuse_prices(struct price_file *file, const struct error *why)
 }
 
 /* true where other prices count now. */
-static bool take(struct price_file *file)
+static bool take_prices(struct price_file *file)
 {
     struct prices prices;
     struct error err = {0};
@@ -61,7 +61,7 @@ static bool look_at_file(struct price_file *file)
                 !memcmp(str_text(&file->text), str_text(&text), text.length);
     str_clear(&file->text);
     file->text = text;
-    return !same && take(file);
+    return !same && take_prices(file);
 }
 
 static void look_again(void *ctx)

@@ -9,7 +9,7 @@ static bool before(const struct queue_item *a, const struct queue_item *b)
     return a->due != b->due ? a->due < b->due : a->number < b->number;
 }
 
-static void put(struct queue *queue, struct queue_item *item, size_t place)
+static void put_item(struct queue *queue, struct queue_item *item, size_t place)
 {
     queue->heap[place] = item;
     item->place = place;
@@ -19,8 +19,8 @@ static void rise(struct queue *queue, struct queue_item *item)
 {
     size_t at = item->place;
     for (; at > 1 && before(item, queue->heap[at / 2]); at /= 2)
-        put(queue, queue->heap[at / 2], at);
-    put(queue, item, at);
+        put_item(queue, queue->heap[at / 2], at);
+    put_item(queue, item, at);
 }
 
 static void sink(struct queue *queue, struct queue_item *item)
@@ -32,10 +32,10 @@ static void sink(struct queue *queue, struct queue_item *item)
             child++;
         if (child > queue->count || !before(queue->heap[child], item))
             break;
-        put(queue, queue->heap[child], at);
+        put_item(queue, queue->heap[child], at);
         at = child;
     }
-    put(queue, item, at);
+    put_item(queue, item, at);
 }
 
 static void push(struct queue *queue, struct queue_item *item)
@@ -47,7 +47,7 @@ static void push(struct queue *queue, struct queue_item *item)
             abort();
     }
     item->number = queue->numbers++;
-    put(queue, item, ++queue->count);
+    put_item(queue, item, ++queue->count);
     rise(queue, item);
 }
 
@@ -70,7 +70,7 @@ void queue_remove(struct queue *queue, struct queue_item *item)
         return;
     struct queue_item *last = queue->heap[queue->count--];
     if (last != item) {
-        put(queue, last, item->place);
+        put_item(queue, last, item->place);
         rise(queue, last);
         sink(queue, last);
     }

@@ -21,7 +21,7 @@ static uint64_t hash_of(const char *name)
     return hash;
 }
 
-static struct table_place **find(const struct table *table, const char *name, uint64_t hash)
+static struct table_place **find_place(const struct table *table, const char *name, uint64_t hash)
 {
     struct table_place **at = &table->place[hash % table->places];
     while (*at && ((*at)->hash != hash || strcmp((*at)->name, name) != 0))
@@ -49,7 +49,7 @@ void *table_get(const struct table *table, const char *name)
 {
     if (!table->count)
         return NULL;
-    struct table_place *found = *find(table, name, hash_of(name));
+    struct table_place *found = *find_place(table, name, hash_of(name));
     return found ? found->value : NULL;
 }
 
@@ -58,7 +58,7 @@ void table_put(struct table *table, const char *name, void *value)
     uint64_t hash = hash_of(name);
     if (table->count >= table->places)
         grow(table);
-    struct table_place **at = find(table, name, hash);
+    struct table_place **at = find_place(table, name, hash);
     if (!*at) {
         size_t bytes = strlen(name) + 1;
         *at = calloc(1, sizeof **at + bytes);
@@ -75,7 +75,7 @@ void *table_remove(struct table *table, const char *name)
 {
     if (!table->count)
         return NULL;
-    struct table_place **at = find(table, name, hash_of(name)), *found = *at;
+    struct table_place **at = find_place(table, name, hash_of(name)), *found = *at;
     if (!found)
         return NULL;
     void *value = found->value;

@@ -11,7 +11,7 @@ struct turns {
     struct bucket ticking; /* over all jobs: 20 a second */
 };
 
-/* Of one job; zero at first. */
+/* When one job was written, and may be again; zero at first. */
 struct turn {
     rm_time written;      /* its last status; 0: none */
     struct bucket urgent; /* 30 at once, then one each 2 s */

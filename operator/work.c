@@ -37,7 +37,7 @@ const struct kube_resource *work_resource(enum op_resource resource)
 }
 
 static void go_on(struct work *work);
-static void send(struct work *work, const struct op_action *action, bool post);
+static void send_action(struct work *work, const struct op_action *action, bool post);
 
 static void note_refusal(const struct work *work, struct work_result *result)
 {
@@ -47,7 +47,7 @@ static void note_refusal(const struct work *work, struct work_result *result)
     op_status_refusal(work->refused, refusal->status, refusal->message, result->untold);
 }
 
-static void finish(struct work *work)
+static void finish_work(struct work *work)
 {
     struct work_options options = work->options;
     struct work_result result = work->result;
@@ -88,7 +88,7 @@ static bool is_success(const struct work *work, const struct op_action *action,
 
 /* What the server showed is known before any watch tells of it. Deleting what had no process to end shows a
  * Status instead of the object. */
-static void show(struct work *work, const struct op_action *action, const struct kube_answer *answer)
+static void show_cache(struct work *work, const struct op_action *action, const struct kube_answer *answer)
 {
     const char *kind = js_as_string(js_get(answer->object, "kind"));
     if (action->kind != OP_DRY_RUN && kind && !strcmp(kind, work_resource(action->resource)->kind))
@@ -133,7 +133,7 @@ static void refuse_strangers(struct work *work, const struct op_action *action,
 static void apply_instead(struct work *work, const struct op_action *action)
 {
     if (work->options.may_write(work->options.ctx))
-        send(work, action, false);
+        send_action(work, action, false);
     else
         work->result.end = WORK_STOPPED;
 }
@@ -154,7 +154,7 @@ static void answered(void *ctx, const struct kube_answer *answer)
             op_trials_note(work->options.trials, action->trial, clock_wall_ms());
         work->result.writes++;
         if (answer->object)
-            show(work, action, answer);
+            show_cache(work, action, answer);
     } else if (answer->outcome == KUBE_EXISTS && answer->object) {
         refuse_strangers(work, action, answer);
     } else {
@@ -204,7 +204,7 @@ static struct kube_request request_of(const struct op_action *action, const char
     };
 }
 
-static void send(struct work *work, const struct op_action *action, bool post)
+static void send_action(struct work *work, const struct op_action *action, bool post)
 {
     struct job_entry *job = work->options.job;
     struct kube_request request = request_of(action, job->view.namespace_name, post);
@@ -268,7 +268,7 @@ static void send_batch(struct work *work)
     work->in_flight++; /* so that no answer ends the work before all are sent */
     do {
         if (is_allowed(work, &plan->action[work->next]))
-            send(work, &plan->action[work->next], is_posted(work, &plan->action[work->next]));
+            send_action(work, &plan->action[work->next], is_posted(work, &plan->action[work->next]));
         work->next++;
     } while (work->result.end == WORK_DONE && work->next < plan->actions_count &&
              has_no_order_with(first, &plan->action[work->next]));
@@ -285,7 +285,7 @@ static void go_on(struct work *work)
             send_batch(work);
     }
     if (!work->in_flight)
-        finish(work);
+        finish_work(work);
 }
 
 void work_begin(const struct work_options *options)

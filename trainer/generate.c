@@ -160,7 +160,7 @@ static int was_text(const struct writer *w, struct error *err)
     return result < 0 ? err_from(err, &why, "%s: %s", w->folder, why.text) : result;
 }
 
-/* Of a folder without tokenizer.json: a checkpoint on the way, one of old, or a model from elsewhere. */
+/* A folder without tokenizer.json is a checkpoint on the way, one of old, or a model from elsewhere. */
 static int bytes_tokenizer(struct writer *w, const struct model_shape *shape, struct str *text,
                            struct error *err)
 {
@@ -250,7 +250,7 @@ static int next_token(struct writer *w, const struct wish *wish, int32_t *ret, s
 }
 
 /* A text that nobody got is no success. */
-static int say(struct str *text, struct error *err)
+static int say_text(struct str *text, struct error *err)
 {
     bool said = fwrite(str_text(text), 1, text->length, stdout) == text->length && fflush(stdout) == 0;
     str_reset(text);
@@ -268,7 +268,7 @@ static int say_token(struct writer *w, const struct wish *wish, struct text_out 
     const char *bytes = bpe_bytes(w->tokenizer, token, &length);
     for (size_t at = 0; at < length; at++)
         text_out_add(characters, (unsigned char)bytes[at], text);
-    return say(text, err);
+    return say_text(text, err);
 }
 
 static void write_text(struct writer *w, const struct wish *wish, struct error *err)
@@ -287,7 +287,7 @@ static void write_text(struct writer *w, const struct wish *wish, struct error *
     }
     text_out_end(&characters, &text);
     str_adds(&text, "\n");
-    say(&text, result == 0 ? err : NULL);
+    say_text(&text, result == 0 ? err : NULL);
     str_clear(&text);
 }
 

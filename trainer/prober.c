@@ -34,7 +34,7 @@ static void call_all(void *ctx)
 
 static void called(void *ctx);
 
-static void start(struct prober *p)
+static void start_calls(struct prober *p)
 {
     struct error err;
     p->busy = loop_work(p->loop, call_all, called, p, &err) == 0; /* else nobody answers, which is one, too */
@@ -51,7 +51,7 @@ static void called(void *ctx)
         return;
     p->next_set = false;
     p->probe = p->next;
-    start(p);
+    start_calls(p);
 }
 
 int prober_open(struct prober **ret, struct loop *loop, const struct prober_options *options,
@@ -78,7 +78,7 @@ void prober_start(struct prober *p, const struct msg_probe *probe)
         return;
     }
     p->probe = *probe;
-    start(p);
+    start_calls(p);
 }
 
 void prober_stop(struct prober *p)

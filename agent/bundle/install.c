@@ -124,7 +124,7 @@ static bool grow(char path[PATH_ROOM], const char *name)
 
 static int walk_folder(struct walk *w, struct error *err);
 
-static int take(struct walk *w, struct error *err)
+static int take_entry(struct walk *w, struct error *err)
 {
     struct stat is;
     if (lstat(w->from, &is) < 0)
@@ -150,7 +150,7 @@ static int take_named(struct walk *w, const char *name, struct error *err)
 {
     size_t from = strlen(w->from), to = strlen(w->to);
     int result = grow(w->from, name) && grow(w->to, name)
-                     ? take(w, err)
+                     ? take_entry(w, err)
                      : err_set(err, ERR_USAGE, "%s: the path is too long", w->from);
     w->from[from] = w->to[to] = 0;
     return result;

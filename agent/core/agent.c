@@ -654,7 +654,7 @@ static void on_time(struct agent *st, rm_time now, struct agent_out *out)
         heartbeat(st, now, out);
 }
 
-static void start(struct agent *st, rm_time now, struct agent_out *out)
+static void start_agent(struct agent *st, rm_time now, struct agent_out *out)
 {
     RM_ASSERT(st->connection == DISCONNECTED && st->trainer == TRAINER_NONE,
               "it starts twice (connection %d, trainer %d)", (int)st->connection, (int)st->trainer);
@@ -669,7 +669,7 @@ static void handle(struct agent *st, const struct agent_event *e, rm_time now, s
 {
     switch (e->kind) {
     case AGENT_START:
-        start(st, now, out);
+        start_agent(st, now, out);
         break;
     case AGENT_CONNECTED:
         st->connection = GREETED;

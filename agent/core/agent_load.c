@@ -5,7 +5,7 @@
 #include "common/base/assert.h"
 
 /* One at a time: the memory that it goes to is the same. */
-static void start(struct agent *st, struct agent_out *out)
+static void start_load(struct agent *st, struct agent_out *out)
 {
     if (!st->load_wanted || st->loading)
         return;
@@ -27,7 +27,7 @@ static void want(struct agent *st, struct worker_set shares, struct agent_out *o
     st->load_wanted = true;
     st->load_shares = shares;
     st->load_generation = st->ring;
-    start(st, out);
+    start_load(st, out);
 }
 
 void agent_drop_load(struct agent *st, struct agent_out *out)
@@ -80,5 +80,5 @@ void agent_on_loaded(struct agent *st, const struct agent_event *e, struct agent
             message_keep(m, e->message);
         m->generation = st->load_generation;
     }
-    start(st, out);
+    start_load(st, out);
 }

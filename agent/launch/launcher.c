@@ -97,7 +97,7 @@ static void step_once(struct launcher *l, const struct launch_event *event)
         act_on(l, &l->out->action[i]);
 }
 
-static void step(struct launcher *l, const struct launch_event *event)
+static void step_launcher(struct launcher *l, const struct launch_event *event)
 {
     step_once(l, event);
     while (l->later_set) {
@@ -110,7 +110,7 @@ static void step(struct launcher *l, const struct launch_event *event)
 
 static void timer_fired(void *ctx)
 {
-    step(ctx, &(struct launch_event){.kind = LAUNCH_TICK});
+    step_launcher(ctx, &(struct launch_event){.kind = LAUNCH_TICK});
 }
 
 /* ---- processes ---- */
@@ -124,7 +124,7 @@ static void process_ended(void *ctx, int local, const struct processes_end *end)
                                  .output = end->output};
     text_copy(event.text, sizeof event.text, end->why);
     log_info("a process has ended", "local=%d code=%d", local, end->code);
-    step(ctx, &event);
+    step_launcher(ctx, &event);
 }
 
 static void processes_gone(void *ctx)
@@ -132,12 +132,12 @@ static void processes_gone(void *ctx)
     struct launcher *l = ctx;
     l->begun = true;
     if (l->core)
-        step(l, &(struct launch_event){.kind = LAUNCH_GONE});
+        step_launcher(l, &(struct launch_event){.kind = LAUNCH_GONE});
 }
 
 static void process_told(void *ctx, const struct launch_progress *progress)
 {
-    step(ctx, &(struct launch_event){.kind = LAUNCH_TOLD, .progress = *progress});
+    step_launcher(ctx, &(struct launch_event){.kind = LAUNCH_TOLD, .progress = *progress});
 }
 
 /* Who comes to a job that runs holds nobody up with its imports: it says that it is here when they are done.
@@ -186,11 +186,11 @@ static int begin_launch(struct launcher *l, const struct msg_setup *setup, struc
     return processes_open(&l->processes, l->loop, &options, err);
 }
 
-static void hear(struct launcher *l)
+static void hear_reports(struct launcher *l)
 {
     struct error err;
     if (l->core) {
-        step(l, &(struct launch_event){.kind = LAUNCH_LINK, .message = l->message});
+        step_launcher(l, &(struct launch_event){.kind = LAUNCH_LINK, .message = l->message});
     } else if (l->message->type == MSG_SETUP && begin_launch(l, &l->message->setup, &err) < 0) {
         log_warn("the launcher ends", "why=\"%s\"", err.text);
         end_launcher(l, error_exit_code(err.code));
@@ -204,7 +204,7 @@ static void link_message(void *ctx, const char *text, size_t length)
     struct launcher *l = ctx;
     struct error err;
     if (message_read(l->message, text, length, &err) == 0) {
-        hear(l);
+        hear_reports(l);
         return;
     }
     log_warn("the agent's message is refused", "why=\"%s\"", err.text);
@@ -218,7 +218,7 @@ static void link_closed(void *ctx, const char *why)
     link_free(l->link);
     l->link = NULL;
     if (l->core)
-        step(l, &(struct launch_event){.kind = LAUNCH_CLOSED});
+        step_launcher(l, &(struct launch_event){.kind = LAUNCH_CLOSED});
     else
         end_launcher(l, EXIT_MACHINE);
 }

@@ -111,7 +111,7 @@ static void pass_lines(struct output *o, struct pipe_end *p)
 }
 
 /* False: it has ended. One read a turn, so that none of many is left out. */
-static bool take(struct output *o, struct pipe_end *p)
+static bool take_bytes(struct output *o, struct pipe_end *p)
 {
     ssize_t n = read(p->fd, p->line + PREFIX_MAX + p->length, LINE_MOST - p->length);
     if (n < 0)
@@ -163,7 +163,7 @@ static void *output_main(void *arg)
         if (fds[0].revents)
             (void)!read(o->bell, &rung, sizeof rung);
         for (int i = 1; i < n && !atomic_load(&o->quit); i++)
-            if (fds[i].revents && !take(o, o->pipe[slots[i]]))
+            if (fds[i].revents && !take_bytes(o, o->pipe[slots[i]]))
                 drop(o, slots[i]);
     }
     pthread_mutex_lock(&o->lock);

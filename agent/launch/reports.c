@@ -41,7 +41,7 @@ static void warn(struct reports *r, const struct error *err)
 }
 
 /* How many were there, of at most `most`. */
-static int take(struct reports *r, int most, bool heard)
+static int take_reports(struct reports *r, int most, bool heard)
 {
     char bytes[LAUNCH_PROGRESS_MAX + 1];
     struct launch_progress progress;
@@ -64,7 +64,7 @@ static void socket_ready(void *ctx, int events)
 {
     struct reports *r = ctx;
     (void)events;
-    if (take(r, IN_A_ROW, true) < IN_A_ROW)
+    if (take_reports(r, IN_A_ROW, true) < IN_A_ROW)
         return;
     loop_watch_set(r->watch, 0);
     loop_timer_set(r->timer, loop_now(r->loop) + rest);
@@ -79,14 +79,14 @@ static void rested(void *ctx)
 void reports_hear(struct reports *r)
 {
     if (r)
-        take(r, SOCKET_HOLDS, true);
+        take_reports(r, SOCKET_HOLDS, true);
 }
 
 void reports_forget(struct reports *r)
 {
     if (!r)
         return;
-    take(r, SOCKET_HOLDS, false);
+    take_reports(r, SOCKET_HOLDS, false);
     r->warned = false;
 }
 

@@ -73,7 +73,7 @@ static void tell_agent(struct listener *l)
 }
 
 /* What may come is logged once for each word; nothing follows from it here. whole: see notices_hear. */
-static void hear(struct listener *l, const struct notices *heard, bool whole, bool complete)
+static void hear_notices(struct listener *l, const struct notices *heard, bool whole, bool complete)
 {
     struct notices before = l->notices;
     notices_hear(&l->notices, heard, whole);
@@ -95,8 +95,8 @@ static void metadata_changed(void *ctx)
     struct listener *l = ctx;
     const struct watch *watch = metadata_watch_see(l->watch);
     pool_name(&watch->pool, l->pool);
-    hear(l, &watch->notices, true,
-         watch->complete); /* the watch is this worker's own: it knows what it told */
+    hear_notices(l, &watch->notices, true,
+                 watch->complete); /* the watch is this worker's own: it knows what it told */
 }
 
 /* ---- the machine's agent ---- */
@@ -133,10 +133,10 @@ static void read_page(struct listener *l)
     l->trouble[0] = 0;
     loop_timer_set(l->ask_timer, loop_now(l->loop) + apart);
     text_copy(l->pool, sizeof l->pool, page.pool);
-    hear(l, &page.notices, page.complete, page.complete);
+    hear_notices(l, &page.notices, page.complete, page.complete);
 }
 
-static void done(void *ctx, const struct http_answer *answer)
+static void page_done(void *ctx, const struct http_answer *answer)
 {
     struct listener *l = ctx;
     char why[80];
@@ -152,7 +152,7 @@ static void done(void *ctx, const struct http_answer *answer)
         read_page(l);
 }
 
-static void ask(void *ctx)
+static void ask_node(void *ctx)
 {
     struct listener *l = ctx;
     char url[RM_ADDRESS_MAX + 64], after[40] = "";
@@ -168,7 +168,7 @@ static void ask(void *ctx)
                                    .within = answer_within,
                                    .buffer = 4 << 10,
                                    .body_came = body_came,
-                                   .done = done,
+                                   .done = page_done,
                                    .ctx = l};
     if (http_start(l->http, &l->call, &request, &err) < 0)
         trouble(l, err.text);
@@ -188,7 +188,7 @@ static int open_node(struct listener *l, const char *host, const char *port, str
                        port);
     address_join(joined, sizeof joined, host, (int)number);
     text_copy(l->at, sizeof l->at, joined);
-    if (loop_timer_open(&l->ask_timer, l->loop, ask, l, err) < 0)
+    if (loop_timer_open(&l->ask_timer, l->loop, ask_node, l, err) < 0)
         return -1;
     loop_timer_set(l->ask_timer, loop_now(l->loop));
     return 0;

@@ -68,7 +68,7 @@ static int body_came(void *ctx, int status, const void *bytes, size_t count)
     return asked->body.truncated ? -1 : 0;
 }
 
-static void done(void *ctx, const struct http_answer *answer)
+static void answer_done(void *ctx, const struct http_answer *answer)
 {
     struct asked *asked = ctx;
     struct metadata_watch *m = asked->watch;
@@ -84,7 +84,7 @@ static void done(void *ctx, const struct http_answer *answer)
     ask_what_is_due(m);
 }
 
-static void ask(struct metadata_watch *m, int slot, const struct watch_question *question)
+static void ask_metadata(struct metadata_watch *m, int slot, const struct watch_question *question)
 {
     char url[BASE_MAX + WATCH_PATH_MAX];
     struct asked *asked = &m->asked[slot];
@@ -103,7 +103,7 @@ static void ask(struct metadata_watch *m, int slot, const struct watch_question 
                                    .buffer = BUFFER_BYTES,
                                    .header_came = header_came,
                                    .body_came = body_came,
-                                   .done = done,
+                                   .done = answer_done,
                                    .ctx = asked};
     if (http_start(m->options.http, &asked->call, &request, &err) < 0)
         tell_watch(m, slot, &(struct watch_answer){.why = err.text});
@@ -113,9 +113,9 @@ static void ask_what_is_due(struct metadata_watch *m)
 {
     struct watch_question question;
     while (watch_ask(&m->watch, loop_now(m->loop), &question))
-        ask(m, question.slot, &question);
+        ask_metadata(m, question.slot, &question);
     while (pool_ask(&m->watch, loop_now(m->loop), &question))
-        ask(m, POOL, &question);
+        ask_metadata(m, POOL, &question);
     loop_timer_set(m->timer, rm_earlier(watch_deadline(&m->watch), pool_deadline(&m->watch)));
 }
 

@@ -37,7 +37,7 @@ static int64_t after(const char *query)
     return *end ? -1 : value;
 }
 
-static int answer(void *ctx, const struct ws_get *get, struct str *body, const char **type)
+static int answer_get(void *ctx, const struct ws_get *get, struct str *body, const char **type)
 {
     struct node *node = ctx;
     const struct watch *watch = metadata_watch_see(node->watch);
@@ -98,7 +98,7 @@ static int node_open(struct node *node, const struct node_options *options, stru
                             .strangers_max = STRANGERS_MAX,
                             .watchers_max = CALLERS_MAX,
                             .queue_max = QUEUE_MAX,
-                            .get = answer,
+                            .get = answer_get,
                             .ctx = node};
     if (check_address(options->listen, err) < 0 || loop_open(&node->loop, err) < 0 ||
         loop_signal_open(&node->term, node->loop, SIGTERM, told_to_go, node, err) < 0 ||

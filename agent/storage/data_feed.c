@@ -66,7 +66,7 @@ struct data_feed {
 /* ---- answers ---- */
 
 /* Takes over file_fd. -1: the trainer is gone. */
-static int answer(struct data_feed *f, const struct feed_answer *what, int file_fd)
+static int answer_trainer(struct data_feed *f, const struct feed_answer *what, int file_fd)
 {
     union {
         struct cmsghdr header;
@@ -94,7 +94,7 @@ static int answer_chunk(struct data_feed *f, const struct fetch *fetch, int file
 {
     struct feed_answer what = {
         .file = fetch->want.file, .chunk = fetch->want.chunk, .bytes = fetch->bytes, .code = ERR_NONE};
-    return answer(f, &what, file_fd);
+    return answer_trainer(f, &what, file_fd);
 }
 
 static int answer_error(struct data_feed *f, struct feed_want want, const struct error *why)
@@ -105,7 +105,7 @@ static int answer_error(struct data_feed *f, struct feed_want want, const struct
                                .class = (int32_t)why->class,
                                .person = why->person};
     text_copy(what.text, sizeof what.text, why->text);
-    return answer(f, &what, -1);
+    return answer_trainer(f, &what, -1);
 }
 
 /* ---- a store that is away ---- */
@@ -236,7 +236,7 @@ static int answer_listing(struct data_feed *f)
         }
         at += (size_t)n;
     }
-    return answer(f, &what, fd);
+    return answer_trainer(f, &what, fd);
 }
 
 /* ---- chunks ---- */

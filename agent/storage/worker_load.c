@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "common/model/arrays.h"
 #include "common/model/image.h"
 #include "common/model/snapshot.h"
 #include "common/os/fault.h"
@@ -46,38 +47,40 @@ struct worker_load {
 struct target {
     char *map;
     size_t bytes;
-    float *params, *m, *v;
+    float *array[MODEL_ARRAYS_MAX];
 };
 
-/* step: from array to array; 0: there is one alone. */
-static int map_target(struct target *t, int fd, int64_t at, int64_t step, int64_t parameters,
+/* step: from array to array. */
+static int map_target(struct target *t, int fd, int64_t at, int64_t step, const struct model_layout *layout,
                       struct error *err)
 {
     off_t page = (off_t)at & ~(off_t)4095;
     struct stat st;
-    int64_t size = 4 * parameters, end = at + 2 * step + size;
-    if (fstat(fd, &st) < 0 || at % 4 || step % 4 || (step && step < size) || end > st.st_size)
+    int arrays = model_arrays_of(layout);
+    int64_t size = 4 * layout->parameters, end = at + (arrays - 1) * step + size;
+    if (fstat(fd, &st) < 0 || at % 4 || step % 4 || (arrays > 1 && step < size) || end > st.st_size)
         return err_set(err, ERR_PROTOCOL, "the trainer's state does not lie where it says");
     t->bytes = (size_t)(end - page);
     t->map = mmap(NULL, t->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, page);
     if (t->map == MAP_FAILED)
         return err_errno(err, ERR_MACHINE, "cannot map the memory for a checkpoint");
-    t->params = (float *)(t->map + (at - page));
-    t->m = (float *)(t->map + (at - page) + step);
-    t->v = (float *)(t->map + (at - page) + 2 * step);
+    for (int i = 0; i < arrays; i++)
+        t->array[i] = (float *)(t->map + (at - page) + i * step);
     return 0;
 }
 
 static int open_target(const struct task *task, struct target *t, struct error *err)
 {
     const struct worker_load *load = task->load;
-    int64_t parameters = load->layout.parameters;
+    const struct model_layout *layout = &load->layout;
     if (task->request.load.in_state)
-        return map_target(t, load->options.state_fd, task->params_at, task->array_step, parameters, err);
+        return map_target(t, load->options.state_fd, task->params_at, task->array_step, layout, err);
     return map_target(t, load->options.snapshot_fd,
-                      snapshot_area_at(snapshot_area_bytes(&load->layout), SNAPSHOT_LOADED),
-                      image_bytes(&load->layout.shape) ? 0 : 4 * parameters, parameters, err);
+                      snapshot_area_at(snapshot_area_bytes(layout), SNAPSHOT_LOADED), 4 * layout->parameters,
+                      layout, err);
 }
+
+_Static_assert((int)MODEL_ARRAYS_MAX <= (int)MSG_ARRAYS_MAX, "arrays of a state that was loaded");
 
 static int list(struct task *task)
 {
@@ -112,7 +115,7 @@ static void copy_k(int8_t *to, int *count, const struct manifest *manifest)
         to[i] = (int8_t)manifest->k[i];
 }
 
-static void fill_loaded(struct task *task, const struct manifest *manifest, const struct model_range range[3])
+static void fill_loaded(struct task *task, const struct manifest *manifest, const struct model_range *range)
 {
     const struct msg_load *asked = &task->request.load;
     struct msg_loaded *reply = &task->reply.loaded;
@@ -125,8 +128,8 @@ static void fill_loaded(struct task *task, const struct manifest *manifest, cons
     /* steps of one arithmetic on a state of another: the whole is not the same bits anywhere */
     reply->exact = manifest->exact && !strcmp(manifest->fingerprint, task->fingerprint);
     copy_k(reply->k, &reply->tensors, manifest);
-    reply->ranges = MSG_ARRAYS;
-    for (int i = 0; i < MSG_ARRAYS; i++)
+    reply->ranges = model_arrays_of(&task->load->layout);
+    for (int i = 0; i < reply->ranges; i++)
         reply->range[i] = (struct msg_range){range[i].first, range[i].count};
 }
 
@@ -134,7 +137,7 @@ static int load_share(struct task *task)
 {
     struct worker_load *load = task->load;
     const struct msg_load *asked = &task->request.load;
-    struct model_range range[MSG_ARRAYS];
+    struct model_range range[MODEL_ARRAYS_MAX];
     struct target t;
     struct manifest *manifest = calloc(1, sizeof *manifest);
     if (!manifest)
@@ -147,10 +150,8 @@ static int load_share(struct task *task)
                                          .layout = &load->layout,
                                          .parts = asked->parts,
                                          .shares = asked->shares,
-                                         .params = t.params,
-                                         .m = t.m,
-                                         .v = t.v,
                                          .stop = &load->cancel};
+        memcpy(share.array, t.array, sizeof share.array);
         result = checkpoint_load_share(&share, range, manifest, &task->err);
         munmap(t.map, t.bytes);
     }

@@ -117,7 +117,7 @@ static void read_fields(struct event *e, const struct js *o)
 }
 
 /* What each kind can't do without. */
-static int check(const struct event *e, struct error *err)
+static int check_members(const struct event *e, struct error *err)
 {
     const struct event_row *row = event_row(e->kind);
     if ((row->has & EVENT_HAS_STEP) && e->step < 0)
@@ -146,7 +146,7 @@ int event_read(struct event *ret, const char *bytes, size_t length, struct error
     else {
         *ret = (struct event){.kind = kind};
         read_fields(ret, o);
-        status = check(ret, err);
+        status = check_members(ret, err);
     }
     js_free(o);
     return status;

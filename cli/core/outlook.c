@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "common/job/field.h"
+#include "common/model/arrays.h"
 
 int64_t outlook_step_tokens(const struct outlook *o)
 {
@@ -19,7 +20,7 @@ double outlook_passes(const struct outlook *o)
 
 int64_t outlook_checkpoint_bytes(const struct outlook *o)
 {
-    return 3 * (int64_t)sizeof(float) * o->parameters;
+    return MODEL_ARRAYS * (int64_t)sizeof(float) * o->parameters;
 }
 
 /* What agent and trainer take whatever the model is: measured, 16 MB of both. */

@@ -26,8 +26,8 @@ int64_t outlook_step_tokens(const struct outlook *o);
 double outlook_passes(const struct outlook *o);
 /* Parameters and both moments; what goes to the store, but for a few hundred bytes. */
 int64_t outlook_checkpoint_bytes(const struct outlook *o);
-/* Of one worker, its agent and its trainer: what they hold always, and at most, for a moment, while a
- * checkpoint is verified or loaded. What a limit of a pod has to leave room for; not the kernel's cache. */
+/* What one worker's agent and trainer hold: always, and at most, for a moment, while a checkpoint is verified
+ * or loaded. It is what a limit of a pod has to leave room for; not the kernel's cache. */
 int64_t outlook_memory(const struct outlook *o);
 int64_t outlook_memory_most(const struct outlook *o);
 

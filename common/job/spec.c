@@ -65,7 +65,7 @@ static void full_path(const struct job_field *field, char *out, size_t size)
 }
 
 /* Sets object.a.b.c for "a.b.c", with the objects between made as needed. */
-static void put(struct js *root, const char *path, struct js *value)
+static void put_at_path(struct js *root, const char *path, struct js *value)
 {
     char part[PATH_MAX_TEXT];
     struct js *object = root;
@@ -116,7 +116,7 @@ void job_spec_write(const struct job_spec *spec, struct str *out)
         if (!is_written(&job_fields[i], spec))
             continue;
         full_path(&job_fields[i], path, sizeof path);
-        put(root, path, field_json(&job_fields[i], spec));
+        put_at_path(root, path, field_json(&job_fields[i], spec));
     }
     js_print_canonical(root, out);
     js_free(root);

@@ -102,8 +102,8 @@ static void print(const struct lease *lease, bool held, struct str *out)
     js_free(object);
 }
 
-static void send(struct lease *lease, enum kube_verb verb, bool held,
-                 void (*done)(void *ctx, const struct kube_answer *answer))
+static void send_lease(struct lease *lease, enum kube_verb verb, bool held,
+                       void (*done)(void *ctx, const struct kube_answer *answer))
 {
     struct str body = str_init(4096);
     if (verb != KUBE_GET)
@@ -154,7 +154,7 @@ static void seen(void *ctx, const struct kube_answer *answer)
     lease->call = NULL;
     if (answer->outcome == KUBE_NOT_FOUND) {
         lease->version[0] = lease->holder[0] = 0;
-        send(lease, KUBE_CREATE, true, written);
+        send_lease(lease, KUBE_CREATE, true, written);
         return;
     }
     if (answer->outcome != KUBE_OK) {
@@ -164,7 +164,7 @@ static void seen(void *ctx, const struct kube_answer *answer)
     }
     learn(lease, answer->object);
     if (!lease->holder[0] || is_ours(lease) || clock_boot() - lease->changed_at > lease->promised)
-        send(lease, KUBE_UPDATE, true, written);
+        send_lease(lease, KUBE_UPDATE, true, written);
     else
         later(lease);
 }
@@ -182,9 +182,9 @@ static void end_lease(struct lease *lease, const char *why)
 static void look_at_lease(struct lease *lease)
 {
     if (lease->leading && lease->version[0])
-        send(lease, KUBE_UPDATE, true, written);
+        send_lease(lease, KUBE_UPDATE, true, written);
     else
-        send(lease, KUBE_GET, true, seen);
+        send_lease(lease, KUBE_GET, true, seen);
 }
 
 static void released(struct lease *lease)
@@ -241,7 +241,7 @@ static void seen_giving_back(void *ctx, const struct kube_answer *answer)
     if (answer->outcome == KUBE_OK)
         learn(lease, answer->object);
     if (answer->outcome == KUBE_OK && is_ours(lease))
-        send(lease, KUBE_UPDATE, false, given_back);
+        send_lease(lease, KUBE_UPDATE, false, given_back);
     else
         released(lease);
 }
@@ -252,7 +252,7 @@ static void given_back(void *ctx, const struct kube_answer *answer)
     struct lease *lease = ctx;
     lease->call = NULL;
     if (answer->outcome == KUBE_CONFLICT)
-        send(lease, KUBE_GET, false, seen_giving_back);
+        send_lease(lease, KUBE_GET, false, seen_giving_back);
     else
         released(lease);
 }
@@ -266,7 +266,7 @@ void lease_release(struct lease *lease, void (*callback)(void *ctx))
     lease->released = callback;
     loop_timer_set(lease->timer, loop_now(lease->loop) + (held ? release_within : 0));
     if (held)
-        send(lease, KUBE_UPDATE, false, given_back);
+        send_lease(lease, KUBE_UPDATE, false, given_back);
 }
 
 int lease_open(struct lease **ret, struct loop *loop, const struct lease_options *options, struct error *err)

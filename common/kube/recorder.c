@@ -139,8 +139,8 @@ static void repeated(void *ctx, const struct kube_answer *answer)
     is_taken(series->recorder, answer);
 }
 
-static void send(struct recorder *recorder, struct series *series, enum kube_verb verb,
-                 const struct str *body)
+static void send_series(struct recorder *recorder, struct series *series, enum kube_verb verb,
+                        const struct str *body)
 {
     struct kube_request request = {.verb = verb,
                                    .resource = &kube_events,
@@ -164,7 +164,7 @@ static void write_repeats(struct recorder *recorder, struct series *series)
     set_times(patch, series);
     js_print(patch, &body);
     js_free(patch);
-    send(recorder, series, KUBE_MERGE, &body);
+    send_series(recorder, series, KUBE_MERGE, &body);
     str_clear(&body);
     series->written = series->count;
     series->wrote = loop_now(recorder->loop);
@@ -244,7 +244,7 @@ static void begin_series(struct recorder *recorder, struct series *series, const
               note->namespace && *note->namespace ? note->namespace : "default");
     snprintf(series->name, sizeof series->name, "%.200s.%s", note->name, hex);
     print_event(recorder, series, note, &body);
-    send(recorder, series, KUBE_CREATE, &body);
+    send_series(recorder, series, KUBE_CREATE, &body);
     str_clear(&body);
 }
 

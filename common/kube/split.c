@@ -96,7 +96,7 @@ static void step_between(struct split *split, char c)
     str_add(&split->text, &c, 1);
 }
 
-static void step(struct split *split, char c)
+static void step_over(struct split *split, char c)
 {
     if (split->in_items && !split->in_item) {
         step_between(split, c);
@@ -124,6 +124,6 @@ int split_add(struct split *split, const char *bytes, size_t count)
         add_lines(split, bytes, count);
     else
         for (size_t i = 0; i < count; i++)
-            step(split, bytes[i]);
+            step_over(split, bytes[i]);
     return split->text.truncated || split->rest.truncated ? -1 : 0;
 }

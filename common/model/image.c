@@ -33,8 +33,3 @@ void image_or_model_layout(struct model_layout *out, const struct model_shape *s
     out->tensor[0] =
         (struct model_tensor){.name = "image", .count = bytes / 4, .dims = 1, .size = {bytes / 4, 1}};
 }
-
-struct model_range image_moments_part(const struct model_layout *layout, int64_t i, int64_t n)
-{
-    return model_part(image_bytes(&layout->shape) ? 0 : layout->parameters, i, n);
-}

@@ -10,9 +10,7 @@
 struct model_shape image_shape(int64_t bytes);
 /* 0: it is a model's. */
 int64_t image_bytes(const struct model_shape *shape);
-/* Of either: model_layout_init for a model. */
+/* The layout of either; a model's is that of model_layout_init. */
 void image_or_model_layout(struct model_layout *out, const struct model_shape *shape);
-/* What part i of n of a checkpoint has of each moment: as model_part, and of an image nothing. */
-struct model_range image_moments_part(const struct model_layout *layout, int64_t i, int64_t n);
 
 #endif

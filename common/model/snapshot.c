@@ -1,13 +1,12 @@
 #include "common/model/snapshot.h"
 #include "common/base/assert.h"
-#include "common/model/image.h"
+#include "common/model/arrays.h"
 
 enum { PAGE = 4096 };
 
 int64_t snapshot_area_bytes(const struct model_layout *layout)
 {
-    int arrays = image_bytes(&layout->shape) ? 1 : 3;
-    return arrays * layout->parameters * (int64_t)sizeof(float);
+    return model_arrays_bytes(layout);
 }
 
 int64_t snapshot_area_at(int64_t area_bytes, enum snapshot_area area)

@@ -109,7 +109,7 @@ const struct notice *notices_first(const struct notices *n)
     return first_of(n, NOTICE_CAUSES);
 }
 
-static struct notice *find(struct notices *n, enum notice_source source, const char *id)
+static struct notice *find_notice(struct notices *n, enum notice_source source, const char *id)
 {
     for (int i = 0; i < n->count; i++)
         if (n->at[i].source == source && !strcmp(n->at[i].id, id))
@@ -126,7 +126,7 @@ static void take_out(struct notices *n, struct notice *which)
 }
 
 /* Who tells more than there is room for loses what matters least, which may be the new word itself. */
-static void put(struct notices *n, const struct notice *told)
+static void put_notice(struct notices *n, const struct notice *told)
 {
     if (n->count == NOTICES_MAX) {
         struct notice *least = n->at;
@@ -152,10 +152,10 @@ enum notice_news notices_take(struct notices *n, const struct notice *told)
 {
     const struct notice *known = first_of(n, told->cause);
     struct notice before = known ? *known : *told;
-    struct notice *same = find(n, told->source, told->id);
+    struct notice *same = find_notice(n, told->source, told->id);
     bool first = !known;
     if (!same) {
-        put(n, told);
+        put_notice(n, told);
     } else {
         same->certainty = told->certainty == NOTICE_WILL ? NOTICE_WILL : same->certainty;
         same->until = rm_earlier(same->until, told->until);
@@ -178,7 +178,7 @@ void notices_hear(struct notices *n, const struct notices *told, bool whole)
 
 bool notices_withdraw(struct notices *n, enum notice_source source, const char *id, struct notice *ret)
 {
-    struct notice *which = find(n, source, id);
+    struct notice *which = find_notice(n, source, id);
     if (!which)
         return false;
     struct notice gone = *which;

@@ -137,7 +137,7 @@ static enum topic next_topic(const struct watch *w, int slot)
     return w->cloud == WATCH_AWS && !has_token(w) ? TOPIC_AWS_TOKEN : (enum topic)w->slot[slot].topic;
 }
 
-static void fill(const struct watch *w, int slot, struct watch_question *ret)
+static void fill_question(const struct watch *w, int slot, struct watch_question *ret)
 {
     const struct watch_slot *s = &w->slot[slot];
     const struct topic_row *row = &topics[next_topic(w, slot)];
@@ -172,7 +172,7 @@ bool watch_ask(struct watch *w, rm_time now, struct watch_question *ret)
         struct watch_slot *s = &w->slot[i];
         if (due_at(w, i) > now)
             continue;
-        fill(w, i, ret);
+        fill_question(w, i, ret);
         s->asked = next_topic(w, i);
         s->hangs = topics[s->asked].waits && s->etag[0];
         s->at = RM_NEVER;
@@ -257,7 +257,7 @@ static int read_words(const struct watch *w, enum topic topic, const struct watc
 
 /* ---- what is known ---- */
 
-static const struct notice *find(const struct watch *w, enum notice_source source, const char *id)
+static const struct notice *find_notice(const struct watch *w, enum notice_source source, const char *id)
 {
     for (int i = 0; i < w->notices.count; i++)
         if (w->notices.at[i].source == source && !strcmp(w->notices.at[i].id, id))
@@ -267,14 +267,14 @@ static const struct notice *find(const struct watch *w, enum notice_source sourc
 
 static rm_time until_of(const struct watch *w, enum notice_source source, const char *id)
 {
-    const struct notice *known = find(w, source, id);
+    const struct notice *known = find_notice(w, source, id);
     return known ? known->until : RM_NEVER;
 }
 
 /* Its moment is over and it has not come: what is known of it is of no use to those who hear of it now. */
 static void doubt(struct watch *w, enum notice_source source, const struct metadata_word *word)
 {
-    const struct notice *known = find(w, source, word->id);
+    const struct notice *known = find_notice(w, source, word->id);
     if (!known || known->certainty != NOTICE_WILL || word->certainty != NOTICE_MAY)
         return;
     notices_withdraw(&w->notices, source, word->id, NULL);
@@ -288,8 +288,8 @@ static bool is_stale(enum notice_source source, const struct metadata_word *word
     return word->timed && said_ms - word->until_ms > 2 * lead / RM_MS;
 }
 
-static void take(struct watch *w, const struct topic_row *row, const struct metadata_word *word,
-                 int64_t said_ms, rm_time now, char say[WATCH_SAY_MAX])
+static void take_word(struct watch *w, const struct topic_row *row, const struct metadata_word *word,
+                      int64_t said_ms, rm_time now, char say[WATCH_SAY_MAX])
 {
     struct notice told = {
         .source = row->source, .cause = word->cause, .certainty = word->certainty, .until = RM_NEVER};
@@ -477,7 +477,7 @@ static void answer_topic(struct watch *w, struct watch_slot *s, const struct wat
         else
             fresh.word[fresh.count++] = words.word[i];
     for (int i = 0; i < fresh.count; i++)
-        take(w, row, &fresh.word[i], said_ms, now, say);
+        take_word(w, row, &fresh.word[i], said_ms, now, say);
     withdraw_others(w, row->source, &fresh, say);
     if (stale && !s->trouble[0])
         snprintf(say, WATCH_SAY_MAX, "%s: its time is long past: it is not heeded", row->path);

@@ -55,7 +55,7 @@ static int least(int a, int b)
     return !a || (b && b < a) ? b : a;
 }
 
-/* Of the group at `path` below `mount`, and of all above it. */
+/* The least of the quotas of the group at `path` below `mount` and of all above it. */
 static int quota_along(const char *mount, const char *path, int (*quota)(const char *folder))
 {
     char folder[PATH_MOST];

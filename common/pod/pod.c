@@ -32,7 +32,7 @@ int pod_last_word(const struct pod *pod, const char *text, struct error *err)
     return result;
 }
 
-static int say(const struct pod *pod, const struct status_word *word, struct error *err)
+static int say_word(const struct pod *pod, const struct status_word *word, struct error *err)
 {
     struct str text = str_init(2 * LAST_WORD_MAX);
     struct js *object = js_object();
@@ -46,19 +46,19 @@ static int say(const struct pod *pod, const struct status_word *word, struct err
 
 int pod_say_left(const struct pod *pod, struct error *err)
 {
-    return say(pod, &(struct status_word){.left = true}, err);
+    return say_word(pod, &(struct status_word){.left = true}, err);
 }
 
 int pod_say_why(const struct pod *pod, int exit_code, const char *reason, struct error *err)
 {
-    return say(pod, &(struct status_word){.over = true, .exit_code = exit_code, .reason = reason}, err);
+    return say_word(pod, &(struct status_word){.over = true, .exit_code = exit_code, .reason = reason}, err);
 }
 
 int pod_say_elsewhere(const struct pod *pod, int exit_code, const char *reason, struct error *err)
 {
     const struct status_word word = {
         .over = true, .exit_code = exit_code, .reason = reason, .elsewhere = true};
-    return say(pod, &word, err);
+    return say_word(pod, &word, err);
 }
 
 /* One that somebody else waits for hides those behind it; they are found when that one is gone. */

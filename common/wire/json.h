@@ -63,7 +63,7 @@ void *js_next(const struct js *object, void *it);
 const char *js_key(void *it);
 const struct js *js_value(void *it);
 
-/* Of one value: false (and *ret untouched) where it is absent (NULL) or of another kind. */
+/* They read one value: false (and *ret untouched) where it is absent (NULL) or of another kind. */
 bool js_as_int(const struct js *value, int64_t *ret);
 bool js_as_real(const struct js *value, double *ret); /* an integer is fine */
 bool js_as_bool(const struct js *value, bool *ret);

@@ -448,7 +448,7 @@ struct msg_range {
     int64_t first, count; /* elements */
 };
 
-enum { MSG_ARRAYS = 3 }; /* params, m, v */
+enum { MSG_ARRAYS_MAX = 8 }; /* of a state (common/model/arrays.h) */
 
 /* Shares of a checkpoint lie, verified, where `load` wanted them; state.held false: none does, and the agent
  * writes nothing there any more. */
@@ -462,7 +462,7 @@ struct msg_loaded {
     int8_t k[RM_TENSORS_MAX];
     int ranges;
     struct msg_range
-        range[MSG_ARRAYS]; /* where exactly one share was asked for: what it holds of each array */
+        range[MSG_ARRAYS_MAX]; /* where exactly one share was asked for: what it holds of each array */
 };
 
 struct msg_up {
@@ -474,8 +474,8 @@ struct msg_up {
     char data_sha256[RM_HASH_HEX];
     int64_t data_files, data_bytes; /* of the training data */
     int64_t parameters;
-    int64_t params_at, array_step; /* in the state's memory: where the parameters begin; bytes from there to
-                                      m, and from m to v. -1: they lie where the agent can't write */
+    int64_t params_at, array_step; /* in the state's memory: where the first array begins; bytes from
+                                      each to the next. -1: they lie where the agent can't write */
     int64_t image_bytes;           /* the state is a program's image (common/model/layout.h); 0: it is not */
 };
 

@@ -96,7 +96,7 @@ bool rdzv_may_hand_over(const struct rdzv *st)
     return st->state == RDZV_RECOVERING || st->state == RDZV_GATHERING || st->state == RDZV_TRAINING;
 }
 
-static void settle(const struct turn *turn)
+static void settle_states(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
     for (int i = 0; i < SETTLE_TURNS; i++) {
@@ -438,7 +438,7 @@ void rdzv_step(struct rdzv *st, const struct rdzv_event *event, rm_time now, str
     if (st->state != RDZV_FINISHED && st->state != RDZV_FAILED) {
         rdzv_check_silence(&turn);
         rdzv_check_hang(&turn);
-        settle(&turn);
+        settle_states(&turn);
     }
     st->due = rdzv_deadline(st);
     rdzv_check_invariants(st);

@@ -165,7 +165,7 @@ struct fault_decision fault_decide(const struct fault_facts *f)
 static const char *const places[FAULT_PLACES] = {"listing checkpoints", "loading one", "saving one",
                                                  "saving one while training", "the trainer's own work"};
 
-static const char *done(enum fault_remedy remedy)
+static const char *remedy_words(enum fault_remedy remedy)
 {
     static const char *const words[] = {"waits", "another one does it", "this worker is left out",
                                         "the checkpoint is refused", "the job ends"};
@@ -202,11 +202,11 @@ static void print_place(enum fault_where where, struct str *out)
             if (same_rule(&rules[where][more], r))
                 str_addf(out, ", %s", fault_class_names[more]);
         }
-        str_addf(out, " | %s %s | ", done(r->others_can), after(r->others_bound));
+        str_addf(out, " | %s %s | ", remedy_words(r->others_can), after(r->others_bound));
         if (r->nobody_can == FAULT_WAITS)
             str_adds(out, "training goes on");
         else
-            str_addf(out, "%s %s", done(r->nobody_can), after(r->nobody_bound));
+            str_addf(out, "%s %s", remedy_words(r->nobody_can), after(r->nobody_bound));
         str_addf(out, " | %s |\n", r->all_end_it ? "the job ends" : "as before");
     }
 }

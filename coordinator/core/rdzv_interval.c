@@ -48,7 +48,7 @@ void rdzv_interval_restore(struct rdzv *st)
 
 /* ---- what is told ---- */
 
-static void send(const struct turn *turn)
+static void send_interval(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
     RM_ASSERT(st->interval.every > 0, "%lld ns between two checkpoints", (long long)st->interval.every);
@@ -110,7 +110,7 @@ void rdzv_interval_begins(const struct turn *turn)
         return;
     count_loss(st);
     choose(turn);
-    send(turn);
+    send_interval(turn);
 }
 
 /* ---- what a save costs ---- */
@@ -196,7 +196,7 @@ void rdzv_interval_step(const struct turn *turn, const struct msg_progress *p)
     i->at = turn->now;
     i->at_risk = true;
     if (better && choose(turn) && st->state == RDZV_TRAINING)
-        send(turn);
+        send_interval(turn);
 }
 
 void rdzv_interval_published(const struct turn *turn, int64_t step)

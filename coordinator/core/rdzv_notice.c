@@ -47,7 +47,7 @@ static void withdraw(const struct turn *turn, struct rdzv_worker *w)
     need_not_go(turn->st, w);
 }
 
-static void hear(const struct turn *turn, struct rdzv_worker *w, const struct notice *is)
+static void hear_notice(const struct turn *turn, struct rdzv_worker *w, const struct notice *is)
 {
     enum notice_news news = notice_change(w->noticed ? &w->notice : NULL, is);
     RM_ASSERT(!w->released, "worker %d is let go, and its notices are told", rdzv_index(turn->st, w));
@@ -72,6 +72,6 @@ void rdzv_noticed(const struct turn *turn, struct rdzv_worker *w, const struct m
         withdraw(turn, w);
     else if (take_word(said, turn->now, &is)) {
         text_copy(w->pool, sizeof w->pool, said->pool);
-        hear(turn, w, &is);
+        hear_notice(turn, w, &is);
     }
 }

@@ -5,7 +5,7 @@
 
 #include "common/base/assert.h"
 
-static struct rdzv_action *add(struct rdzv_out *out, enum rdzv_action_kind kind)
+static struct rdzv_action *add_action(struct rdzv_out *out, enum rdzv_action_kind kind)
 {
     RM_ASSERT(out->count < RDZV_ACTIONS_MAX, "%d actions in one step", out->count);
     struct rdzv_action *a = &out->action[out->count++];
@@ -23,7 +23,7 @@ static struct message *begin_send(const struct turn *turn, enum msg_type type, i
 {
     struct rdzv *st = turn->st;
     RM_ASSERT(most >= 1 && most <= RM_WORKERS_MAX, "a message for up to %d workers", most);
-    struct rdzv_action *a = add(turn->out, RDZV_SEND);
+    struct rdzv_action *a = add_action(turn->out, RDZV_SEND);
     a->send.count = 0;
     a->send.most = most;
     a->send.conn = arena_take(&turn->out->arena, (size_t)most * sizeof *a->send.conn);
@@ -67,12 +67,12 @@ void rdzv_send_away(const struct turn *turn, const struct rdzv_worker *w, int ex
 void rdzv_close_conn(const struct turn *turn, int conn)
 {
     if (conn >= 0)
-        add(turn->out, RDZV_CLOSE)->close = conn;
+        add_action(turn->out, RDZV_CLOSE)->close = conn;
 }
 
 void rdzv_tell_end(const struct turn *turn, int exit_code, const char *why)
 {
-    struct rdzv_action *a = add(turn->out, RDZV_END);
+    struct rdzv_action *a = add_action(turn->out, RDZV_END);
     RM_ASSERT(exit_code != EXIT_DONE || !*why, "the run ends with %d, and why: '%s'", exit_code, why);
     a->end.exit_code = exit_code;
     a->end.why = arena_text(&turn->out->arena, why);
@@ -80,7 +80,7 @@ void rdzv_tell_end(const struct turn *turn, int exit_code, const char *why)
 
 struct rdzv_tell *rdzv_tell(const struct turn *turn, enum rdzv_tell_kind kind)
 {
-    struct rdzv_action *a = add(turn->out, RDZV_TELL);
+    struct rdzv_action *a = add_action(turn->out, RDZV_TELL);
     RM_ASSERT((unsigned)kind < EVENT_KINDS, "event %d is told", (int)kind);
     a->tell = arena_take(&turn->out->arena, sizeof *a->tell);
     a->tell->kind = kind;

@@ -83,7 +83,7 @@ void rdzv_probe_newcomer(const struct turn *turn, int worker)
 
 /* ---- asking ---- */
 
-static void ask(const struct turn *turn, struct worker_set who, struct worker_set to_call)
+static void ask_probe(const struct turn *turn, struct worker_set who, struct worker_set to_call)
 {
     struct rdzv *st = turn->st;
     struct message *m = rdzv_send(turn, MSG_PROBE);
@@ -112,8 +112,8 @@ static void begin_probe(const struct turn *turn, int worker)
     set_add(&p->with, st->member[0]);
     set_add(&p->with, st->member[st->world - 1]);
     p->awaited = set_union(p->with, set_of(worker));
-    ask(turn, set_of(worker), p->with);
-    ask(turn, p->with, set_of(worker));
+    ask_probe(turn, set_of(worker), p->with);
+    ask_probe(turn, p->with, set_of(worker));
 }
 
 static void end_in_vain(const struct turn *turn, const char *why)

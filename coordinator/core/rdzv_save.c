@@ -25,8 +25,8 @@
 
 /* ---- written and published ---- */
 
-/* Of who computed it: since then one that computes otherwise may have taken its place, and be the publisher.
- */
+/* The fingerprint is that of whoever computed the state: since then one that computes otherwise may have
+ * taken its place, and be the publisher. */
 static void keep_fingerprint(const struct rdzv *st, struct rdzv_collection *c, const struct rdzv_worker *w)
 {
     if (!c->publish.fingerprint[0])

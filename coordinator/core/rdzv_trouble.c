@@ -43,9 +43,9 @@ static bool is_in_trouble(const struct rdzv_worker *w, enum fault_where where)
     return w->trouble.times > 0 && w->trouble.where == where;
 }
 
-/* Of those who tried since the trouble began, and at what can't be older: what was written before says
- * nothing of a store that may be away from all by now. Whose own part of a step does not get written, while
- * all others wrote theirs, holds them up: nobody writes anything newer then. */
+/* Only those count who tried since the trouble began, and at what can't be older: what was written before
+ * says nothing of a store that may be away from all by now. Whose own part of a step does not get written,
+ * while all others wrote theirs, holds them up: nobody writes anything newer then. */
 static bool others_write(const struct rdzv *st, const struct rdzv_worker *but)
 {
     for (int i = 0; i < RM_WORKERS_MAX; i++) {

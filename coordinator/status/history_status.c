@@ -22,12 +22,12 @@ static const enum status_state said[RDZV_STATES] = {
     [RDZV_FINISHED] = STATUS_FINISHED,     [RDZV_FAILED] = STATUS_FAILED,
 };
 
-/* Of a result, which borrows them. */
+/* The texts that a result borrows. */
 struct result_texts {
     char uri[RDZV_URI_MAX], hex[RM_HASH_HEX];
 };
 
-static void add(struct status_workers *list, struct status_worker entry)
+static void add_worker(struct status_workers *list, struct status_worker entry)
 {
     list->worker[list->count++] = entry;
 }
@@ -41,8 +41,8 @@ static void fill_ring(struct status_ring *ring, const struct history *c, const s
     ring->begun = st->begun;
     ring->formed = c->formed_wall_ms;
     for (int r = 0; r < ring->size; r++)
-        add(&ring->members,
-            (struct status_worker){.worker = st->member[r], .attempt = st->worker[st->member[r]].attempt});
+        add_worker(&ring->members, (struct status_worker){.worker = st->member[r],
+                                                          .attempt = st->worker[st->member[r]].attempt});
 }
 
 static const char *member_phase(const struct rdzv *st, const struct rdzv_worker *w)
@@ -99,11 +99,12 @@ static void fill_workers(struct status_workers *list, const struct rdzv *st, rm_
         const struct rdzv_worker *w = &st->worker[i];
         if (w->presence == ABSENT && w->expected < 0)
             continue;
-        add(list, (struct status_worker){.worker = i,
-                                         .attempt = w->attempt > w->expected ? w->attempt : w->expected,
-                                         .phase = phase_of(st, w),
-                                         .rank = w->rank,
-                                         .notice = notice_of(w, now)});
+        add_worker(list,
+                   (struct status_worker){.worker = i,
+                                          .attempt = w->attempt > w->expected ? w->attempt : w->expected,
+                                          .phase = phase_of(st, w),
+                                          .rank = w->rank,
+                                          .notice = notice_of(w, now)});
     }
 }
 
@@ -115,8 +116,8 @@ static void fill_gone(struct status_workers *list, const struct rdzv *st, const 
         const struct rdzv_worker *w = &st->worker[i];
         bool here = w->presence != ABSENT && !w->released && w->attempt >= g->attempt;
         if (g->known && !here && w->attempt <= g->attempt)
-            add(list, (struct status_worker){
-                          .worker = i, .attempt = g->attempt, .cause = g->cause, .time = g->wall_ms});
+            add_worker(list, (struct status_worker){
+                                 .worker = i, .attempt = g->attempt, .cause = g->cause, .time = g->wall_ms});
     }
 }
 
@@ -124,7 +125,7 @@ static void fill_quarantined(struct status_workers *list, const struct rdzv *st)
 {
     for (int i = 0; i < RM_WORKERS_MAX; i++)
         if (st->worker[i].quarantine[0])
-            add(list, (struct status_worker){.worker = i, .cause = st->worker[i].quarantine});
+            add_worker(list, (struct status_worker){.worker = i, .cause = st->worker[i].quarantine});
 }
 
 /* Not known where it says nothing: never a 0. */

@@ -25,7 +25,7 @@ void claims_init(struct claims *claims, const char *namespace, const char *name,
 
 /* --- what is heard --- */
 
-static void hear(struct claims *claims, rm_time now)
+static void hear_claims(struct claims *claims, rm_time now)
 {
     rm_time silence = now - claims->heard_at;
     RM_ASSERT(now >= claims->heard_at, "time goes back by %lld ns", (long long)(claims->heard_at - now));
@@ -43,7 +43,7 @@ static bool counts(const struct claims *claims, const struct claim *claim)
     return !claim->gone && claims->time - claim->changed_at <= claim->promised;
 }
 
-static struct claim *find(struct claims *claims, const struct claim *like)
+static struct claim *find_claim(struct claims *claims, const struct claim *like)
 {
     for (int i = 0; i < claims->count; i++)
         if (same_place(&claims->other[i], like))
@@ -102,7 +102,7 @@ bool claims_see(struct claims *claims, const struct js *lease, rm_time now)
 {
     struct claim heard;
     bool held = read_claim(lease, &heard);
-    hear(claims, now);
+    hear_claims(claims, now);
     heard.mark = claims->mark;
     heard.changed_at = claims->time;
     if (same_place(&heard, &claims->own)) {
@@ -110,7 +110,7 @@ bool claims_see(struct claims *claims, const struct js *lease, rm_time now)
         claims->own = heard;
         return true;
     }
-    struct claim *known = find(claims, &heard);
+    struct claim *known = find_claim(claims, &heard);
     if (!known && !held)
         return true;
     if (!known && !(known = place_for(claims, &heard)))
@@ -136,8 +136,8 @@ void claims_forget(struct claims *claims, const struct js *lease, rm_time now)
 {
     struct claim heard = {0};
     read_place(lease, &heard);
-    hear(claims, now);
-    struct claim *known = same_place(&heard, &claims->own) ? &claims->own : find(claims, &heard);
+    hear_claims(claims, now);
+    struct claim *known = same_place(&heard, &claims->own) ? &claims->own : find_claim(claims, &heard);
     if (known)
         go(known);
 }
@@ -149,7 +149,7 @@ void claims_listing(struct claims *claims)
 
 void claims_listed(struct claims *claims, rm_time now)
 {
-    hear(claims, now);
+    hear_claims(claims, now);
     for (int i = 0; i < claims->count; i++)
         if (claims->other[i].mark != claims->mark)
             go(&claims->other[i]);

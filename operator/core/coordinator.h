@@ -94,7 +94,7 @@ int64_t silence_ms(const struct op_silence *silence); /* how long; 0: none. NULL
 /* ERR_PROTOCOL where text is no JSON object. */
 int coordinator_read(const char *text, size_t length, struct coordinator_view *ret, struct error *err);
 
-/* Of a view on the heap: its events were told and are of no more use. They are most of it, and there is one
+/* The events of a view on the heap were told and are of no more use. They are most of it, and there is one
  * of these for each job: the view is cut off in front of them (and may not be copied as a whole any more). */
 void coordinator_forget_events(struct coordinator_view **view);
 

@@ -12,7 +12,7 @@ extern const struct machine_pool {
     const char *label, *spot, *on_demand; /* on_demand NULL: the label is only on spot nodes */
 } machine_pools[MACHINE_POOLS];
 
-/* Of a Node object. Which has none of those labels is on demand. */
+/* Reads a Node object; one that has none of those labels is on demand. */
 void machine_read(const struct js *node, struct price_machine *ret);
 
 /* "m5.large, spot, in eu-west-1a" */

@@ -14,7 +14,7 @@ uint64_t op_body_hash(const struct str *body)
     return hash ? hash : 1;
 }
 
-/* Of an APPLY: what it stands for in memo.applied. */
+/* What an APPLY stands for in memo.applied. */
 static enum op_applied applied_of(const struct job_view *job, const struct op_action *action)
 {
     char name[OP_NAME_MAX];

@@ -44,7 +44,7 @@ static struct js *begin_object(const struct job_view *job, const char *version, 
     return o;
 }
 
-static void finish(struct js *o, struct str *out)
+static void finish_object(struct js *o, struct str *out)
 {
     js_print(o, out);
     js_free(o);
@@ -71,7 +71,7 @@ void object_key(const struct job_view *job, const char *name, struct str *out)
     js_set_string(o, "type", "Opaque");
     js_set(o, "stringData", data);
     js_set_bool(o, "immutable", true);
-    finish(o, out);
+    finish_object(o, out);
 }
 
 /* The labels that select the job's pods of one role. */
@@ -108,7 +108,7 @@ void object_service(const struct job_view *job, int term, struct str *out)
     js_set(spec, "selector", labels);
     js_set(spec, "ports", list_of(port_of("coordinator", OP_COORDINATOR_PORT)));
     js_set(o, "spec", spec);
-    finish(o, out);
+    finish_object(o, out);
 }
 
 void object_budget(const struct job_view *job, struct str *out)
@@ -120,7 +120,7 @@ void object_budget(const struct job_view *job, struct str *out)
     js_set_string(spec, "unhealthyPodEvictionPolicy", "AlwaysAllow");
     js_set(spec, "selector", one("matchLabels", selector(job, "worker")));
     js_set(o, "spec", spec);
-    finish(o, out);
+    finish_object(o, out);
 }
 
 /* Pods of this job with that role. */
@@ -182,7 +182,7 @@ void object_policy_worker(const struct job_view *job, const struct op_settings *
     struct js *ingress = list_of(one("from", list_of(peer(job, "worker"))));
     if (settings->metrics_open)
         js_push(ingress, scrapes(settings, OP_WORKER_METRICS_PORT));
-    finish(policy(job, name, "worker", ingress), out);
+    finish_object(policy(job, name, "worker", ingress), out);
 }
 
 void object_policy_coordinator(const struct job_view *job, const struct op_settings *settings,
@@ -198,5 +198,5 @@ void object_policy_coordinator(const struct job_view *job, const struct op_setti
     js_set(rule, "ports", policy_port(OP_COORDINATOR_PORT));
     if (settings->metrics_open)
         js_push(ingress, scrapes(settings, OP_COORDINATOR_METRICS_PORT));
-    finish(policy(job, name, "coordinator", ingress), out);
+    finish_object(policy(job, name, "coordinator", ingress), out);
 }

@@ -103,7 +103,7 @@ bool op_memo_forget(struct op_memo *memo, const struct op_plan *plan);
  * itself (no answer, busy). */
 bool op_status_refusal(const struct op_action *action, int code, const char *message,
                        char out[OP_MESSAGE_MAX]);
-/* Of an APPLY: what belongs in memo.applied. */
+/* What belongs in memo.applied for an APPLY of this body. */
 uint64_t op_body_hash(const struct str *body);
 
 void op_memo_told(struct op_memo *memo, const struct op_plan *plan);

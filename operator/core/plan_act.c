@@ -36,7 +36,7 @@ static bool is_kept(const struct planner *p, const struct pod_view *pod)
     return true;
 }
 
-/* Of a running job: why this pod should go; NULL: it stays. */
+/* Says why this pod of a running job should go; NULL: it stays. */
 static const char *excess(struct planner *p, const struct pod_view *pod)
 {
     const struct op_slot *stored = slot_of(p->stored, pod);
@@ -60,7 +60,7 @@ static const char *excess(struct planner *p, const struct pod_view *pod)
     return "it is over and counted";
 }
 
-/* Of a finished job. */
+/* Says the same of a finished job's. */
 static const char *remains(struct planner *p, const struct pod_view *pod)
 {
     int64_t until = p->stored->completion_ms + OP_CLEAN_PATIENCE_MS;

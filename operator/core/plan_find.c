@@ -11,7 +11,7 @@ const struct node_view *find_node(const struct planner *p, const struct pod_view
     return p->s->node(p->s->nodes, pod->node);
 }
 
-static const struct pod_view *find(const struct planner *p, enum pod_role role, int index, int attempt)
+static const struct pod_view *find_pod(const struct planner *p, enum pod_role role, int index, int attempt)
 {
     for (int i = 0; i < p->s->pods_count; i++) {
         const struct pod_view *pod = p->s->pods[i];
@@ -23,7 +23,7 @@ static const struct pod_view *find(const struct planner *p, enum pod_role role, 
 
 const struct pod_view *find_worker(const struct planner *p, int index, int attempt)
 {
-    return find(p, OP_WORKER, index, attempt);
+    return find_pod(p, OP_WORKER, index, attempt);
 }
 
 const struct pod_view *find_live(const struct planner *p, int index)
@@ -35,7 +35,7 @@ const struct pod_view *find_live(const struct planner *p, int index)
 
 const struct pod_view *find_coordinator(const struct planner *p, int term)
 {
-    return find(p, OP_COORDINATOR, -1, term);
+    return find_pod(p, OP_COORDINATOR, -1, term);
 }
 
 /* A node that is gone, or a grace that is long over: the kubelet that should end this pod is no more. One

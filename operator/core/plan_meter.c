@@ -21,7 +21,7 @@ struct meter {
     const struct node_view *node; /* of the pod that is read; NULL */
 };
 
-static void add(struct op_sum *sum, int64_t rate, int64_t seconds)
+static void add_spent(struct op_sum *sum, int64_t rate, int64_t seconds)
 {
     if (seconds <= 0 || rate <= 0)
         return;
@@ -113,11 +113,11 @@ static void charge_span(struct op_cost *cost, const struct op_meter *meter, int6
 {
     RM_ASSERT(seconds > 0 && share >= 0, "%lld s are charged, at a share of %lld", (long long)seconds,
               (long long)share);
-    add(&cost->hours, share, seconds);
+    add_spent(&cost->hours, share, seconds);
     if (meter->rate < 0)
-        add(&cost->unpriced, share, seconds);
-    add(&cost->spent, meter->rate, seconds);
-    add(&cost->on_demand, meter->on_demand, seconds);
+        add_spent(&cost->unpriced, share, seconds);
+    add_spent(&cost->spent, meter->rate, seconds);
+    add_spent(&cost->on_demand, meter->on_demand, seconds);
 }
 
 /* At the machine's prices where they can be told, else at the last ones known. */
@@ -134,7 +134,7 @@ static void charge(struct meter *m, struct op_meter *meter, int64_t from_s, int6
         rate_at(m, meter, to_s);
 }
 
-static struct op_meter *find(struct op_cost *cost, int index, int attempt)
+static struct op_meter *find_meter(struct op_cost *cost, int index, int attempt)
 {
     for (int i = 0; i < cost->meters_count; i++)
         if (cost->meter[i].index == index && cost->meter[i].attempt == attempt)
@@ -241,7 +241,7 @@ static void read_pod(struct meter *m, const struct pod_view *pod)
 {
     if (!pod->bound_ms)
         return;
-    struct op_meter *meter = find(m->cost, pod->index, pod->attempt);
+    struct op_meter *meter = find_meter(m->cost, pod->index, pod->attempt);
     m->node = find_node(m->p, pod);
     m->share = m->node ? resources_share(&pod->asked, &m->node->allocatable)
                : meter ? meter->share

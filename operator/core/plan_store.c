@@ -3,7 +3,7 @@
 
 #include "operator/core/plan_parts.h"
 
-static void set(struct planner *p, bool truth, const char *reason, const char *message)
+static void set_store_ready(struct planner *p, bool truth, const char *reason, const char *message)
 {
     condition_set(&p->next, OP_STORE_READY, truth, reason, message, p->job->generation, p->s->now_ms);
 }
@@ -19,7 +19,7 @@ static void tell_away(struct planner *p, const struct coordinator_view *view)
 {
     const struct op_condition *before = &p->stored->condition[OP_STORE_READY];
     const char *reason = view->store.person ? "StoreRefuses" : "StoreAway";
-    set(p, false, reason, view->store.why);
+    set_store_ready(p, false, reason, view->store.why);
     if (before->status != OP_FALSE || strcmp(before->reason, reason) != 0)
         plan_event(p, true, "StoreNotReady", "Wait", "%.300s", view->store.why);
 }
@@ -42,10 +42,10 @@ void plan_tell_store(struct planner *p, const struct coordinator_view *view)
     if (*view->store.why)
         tell_away(p, view);
     else if (*view->outage)
-        set(p, false, "CheckpointWaiting", view->outage);
+        set_store_ready(p, false, "CheckpointWaiting", view->outage);
     else if (!view->preparing) {
         tell_back(p);
         tell_fence(p, view);
-        set(p, true, "Ready", "the object stores answer");
+        set_store_ready(p, true, "Ready", "the object stores answer");
     }
 }

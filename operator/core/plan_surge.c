@@ -156,7 +156,8 @@ void surge_relieve(struct planner *p, const struct pod_view *pod)
                "worker %d leaves %s, which %s; another one has taken its place", pod->index, pod->node, why);
 }
 
-/* Of those to be made the last ones: the others are in places that nobody else has. */
+/* Whether this one is beyond the target. The last of those to be made are: the others are in places that
+ * nobody else has. */
 bool surge_is_more(const struct planner *p, int index)
 {
     int before = 0;

@@ -7,8 +7,8 @@
 #include "operator/core/plan_parts.h"
 #include "operator/core/read.h"
 
-static void set(struct planner *p, enum op_condition_type type, bool truth, const char *reason,
-                const char *message)
+static void set_truth(struct planner *p, enum op_condition_type type, bool truth, const char *reason,
+                      const char *message)
 {
     condition_set(&p->next, type, truth, reason, message, p->job->generation, p->s->now_ms);
 }
@@ -18,15 +18,15 @@ void plan_finish(struct planner *p, bool complete, const char *reason, const cha
     RM_ASSERT(p->mode != OP_DONE, "a job ends twice: %s", reason);
     p->mode = OP_DONE;
     p->next.completion_ms = p->s->now_ms;
-    set(p, complete ? OP_COMPLETE : OP_FAILED, true, reason, message);
-    set(p, OP_FINISHED, true, complete ? "Complete" : "Failed", message);
+    set_truth(p, complete ? OP_COMPLETE : OP_FAILED, true, reason, message);
+    set_truth(p, OP_FINISHED, true, complete ? "Complete" : "Failed", message);
     plan_event(p, !complete, complete ? "Complete" : "Failed", "Finish", "%s", message);
 }
 
-static void say(struct planner *p, const char *state, const char *format, ...)
+static void say_state(struct planner *p, const char *state, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-static void say(struct planner *p, const char *state, const char *format, ...)
+static void say_state(struct planner *p, const char *state, const char *format, ...)
 {
     RM_ASSERT(*state, "a job in no state");
     va_list arguments;
@@ -196,28 +196,29 @@ static void tell_pods(struct planner *p, bool held_up, const struct laggard *lag
 {
     int target = p->next.workers.target;
     if (*p->trouble)
-        set(p, OP_PODS_READY, false, p->trouble_reason, p->trouble);
+        set_truth(p, OP_PODS_READY, false, p->trouble_reason, p->trouble);
     else if (target && p->next.workers.ready >= target)
-        set(p, OP_PODS_READY, true, "Ready", "all workers are ready");
+        set_truth(p, OP_PODS_READY, true, "Ready", "all workers are ready");
     else if (p->next.workers.retry_ms)
-        set(p, OP_PODS_READY, false, "StartTimeout",
-            "fewer than workers.min found a node within elasticity.startTimeout");
+        set_truth(p, OP_PODS_READY, false, "StartTimeout",
+                  "fewer than workers.min found a node within elasticity.startTimeout");
     else if (held_up)
-        set(p, OP_PODS_READY, false, laggard->reason, "a pod can't start; status.message says why");
+        set_truth(p, OP_PODS_READY, false, laggard->reason, "a pod can't start; status.message says why");
     else
-        set(p, OP_PODS_READY, false, "Starting", "workers are on their way");
+        set_truth(p, OP_PODS_READY, false, "Starting", "workers are on their way");
 }
 
 static void tell_work(struct planner *p, bool works)
 {
     if (p->job->stepless)
-        set(p, OP_TRAINING, works, works ? "Running" : "NotRunning",
-            !works                   ? "the program does not run at the moment"
-            : p->next.progress.known ? "the program runs, and reports its progress"
-                                     : "the program runs; it reports no steps, so that a hang can't be seen");
+        set_truth(p, OP_TRAINING, works, works ? "Running" : "NotRunning",
+                  !works ? "the program does not run at the moment"
+                  : p->next.progress.known
+                      ? "the program runs, and reports its progress"
+                      : "the program runs; it reports no steps, so that a hang can't be seen");
     else
-        set(p, OP_TRAINING, works, works ? "Training" : "NotTraining",
-            works ? "steps are committed" : "no steps are committed at the moment");
+        set_truth(p, OP_TRAINING, works, works ? "Training" : "NotTraining",
+                  works ? "steps are committed" : "no steps are committed at the moment");
 }
 
 static void tell_ring(struct planner *p, const struct coordinator_view *view)
@@ -225,17 +226,19 @@ static void tell_ring(struct planner *p, const struct coordinator_view *view)
     bool ring = view && view->ring_size > 0, training = ring && view->state == STATUS_TRAINING;
     if (!view && slot_is_live(&p->next.ring.coordinator) && condition_is(p->stored, OP_RING_FORMED))
         return; /* no answer yet, perhaps to a new operator: the last word stands */
-    set(p, OP_RING_FORMED, ring, ring ? "Formed" : "NoRing",
-        ring ? "the workers' ring stands" : "the workers have no ring");
+    set_truth(p, OP_RING_FORMED, ring, ring ? "Formed" : "NoRing",
+              ring ? "the workers' ring stands" : "the workers have no ring");
     tell_work(p, training);
     if (view && view->mixed)
-        set(p, OP_DEGRADED, true, "MixedHardware",
+        set_truth(
+            p, OP_DEGRADED, true, "MixedHardware",
             "machines of several kinds trained this, as trainer.allowMixedHardware lets them: other machines "
             "would end with other bits");
     else if (ring && view->ring_size < p->next.workers.target)
-        set(p, OP_DEGRADED, true, "FewerWorkers", "fewer workers are training than workers.target asks for");
+        set_truth(p, OP_DEGRADED, true, "FewerWorkers",
+                  "fewer workers are training than workers.target asks for");
     else
-        set(p, OP_DEGRADED, false, "Whole", "all wanted workers are training");
+        set_truth(p, OP_DEGRADED, false, "Whole", "all wanted workers are training");
 }
 
 /* " 60 s", " 7 min", " 3 h", and nothing at first: a sentence whose every second were told would be a write
@@ -301,26 +304,26 @@ static void tell_waiting(struct planner *p, const struct coordinator_view *view,
     describe_ready(p, workers, sizeof workers);
     plan_wake(p, p->s->now_ms + OP_TICK_MS);
     if (*p->trouble)
-        say(p, "Waiting", "%s", p->trouble);
+        say_state(p, "Waiting", "%s", p->trouble);
     else if (p->next.workers.retry_ms > p->s->now_ms)
-        say(p, "Waiting",
-            "too few workers found a node within elasticity.startTimeout; trying again in %lld s",
-            (long long)((p->next.workers.retry_ms - p->s->now_ms + OP_ROUGH_S * 1000 - 1) /
-                        (OP_ROUGH_S * 1000) * OP_ROUGH_S));
+        say_state(p, "Waiting",
+                  "too few workers found a node within elasticity.startTimeout; trying again in %lld s",
+                  (long long)((p->next.workers.retry_ms - p->s->now_ms + OP_ROUGH_S * 1000 - 1) /
+                              (OP_ROUGH_S * 1000) * OP_ROUGH_S));
     else if (held_up) {
         if (laggard->index < 0)
             snprintf(who, sizeof who, "the coordinator");
         else
             snprintf(who, sizeof who, "worker %d", laggard->index);
         pending_for(p->s->now_ms - laggard->since_ms, since, sizeof since);
-        say(p, "Waiting", "%s. %s %s: %s", workers, who, since, laggard->why);
+        say_state(p, "Waiting", "%s. %s %s: %s", workers, who, since, laggard->why);
     } else if (find_resting(p) >= 0) {
         tell_resting(p, more, sizeof more);
-        say(p, "Waiting", "%s%s", workers, more);
+        say_state(p, "Waiting", "%s%s", workers, more);
     } else if (view && *view->message)
-        say(p, "Starting", "%s; %s", workers, view->message);
+        say_state(p, "Starting", "%s; %s", workers, view->message);
     else
-        say(p, "Starting", "%s", workers);
+        say_state(p, "Starting", "%s", workers);
 }
 
 /* Whether its coordinator can be asked at all; what it said last is of no use where it can't. */
@@ -331,8 +334,8 @@ static bool tell_reachable(struct planner *p, const struct coordinator_view *vie
     static const char lost[] = "the coordinator gives no answer; status.message says why";
     if (!silent && !view)
         return true; /* it has not been asked yet: the last word stands */
-    set(p, OP_REACHABLE, !silent, silent ? "Silent" : "Answers",
-        silent ? lost : "the coordinator answers the operator");
+    set_truth(p, OP_REACHABLE, !silent, silent ? "Silent" : "Answers",
+              silent ? lost : "the coordinator answers the operator");
     if (!silent) {
         if (before->status == OP_FALSE)
             plan_event(p, false, "CoordinatorAnswers", "Ask", "the coordinator answers again");
@@ -351,9 +354,9 @@ static void tell_silence(struct planner *p)
     RM_ASSERT(pod, "a coordinator that is not there is silent, of term %d",
               p->stored->ring.coordinator.attempt);
     rough_span(find_silence(p), since, sizeof since);
-    say(p, "Unreachable", "the coordinator at %s (pod %s) has given no answer for%s: %.150s%s", pod->ip,
-        pod->name, since, p->s->silence->why,
-        p->s->deaf ? "; nor has any other: look at the operator's own network" : "");
+    say_state(p, "Unreachable", "the coordinator at %s (pod %s) has given no answer for%s: %.150s%s", pod->ip,
+              pod->name, since, p->s->silence->why,
+              p->s->deaf ? "; nor has any other: look at the operator's own network" : "");
     if (p->stored->condition[OP_REACHABLE].status != OP_FALSE)
         plan_event(p, true, "CoordinatorSilent", "Ask", "%s", p->next.message);
 }
@@ -389,8 +392,8 @@ static void say_program(struct planner *p, const struct coordinator_view *view, 
     char at[48] = "";
     if (p->next.progress.known)
         snprintf(at, sizeof at, ", at step %lld", (long long)p->next.progress.step);
-    say(p, "Running", "%d of %d workers run the program%s%.300s", view->ring_size, p->next.workers.target, at,
-        more);
+    say_state(p, "Running", "%d of %d workers run the program%s%.300s", view->ring_size,
+              p->next.workers.target, at, more);
 }
 
 static void tell_training(struct planner *p, const struct coordinator_view *view,
@@ -412,8 +415,8 @@ static void tell_training(struct planner *p, const struct coordinator_view *view
     if (p->job->stepless)
         say_program(p, view, more);
     else
-        say(p, "Training", "%d of %d workers at step %lld%.300s", view->ring_size, p->next.workers.target,
-            (long long)view->progress.step, more);
+        say_state(p, "Training", "%d of %d workers at step %lld%.300s", view->ring_size,
+                  p->next.workers.target, (long long)view->progress.step, more);
 }
 
 static void tell_running(struct planner *p)
@@ -424,18 +427,18 @@ static void tell_running(struct planner *p)
     tell_pods(p, held_up, &laggard);
     tell_ring(p, view);
     plan_tell_store(p, view);
-    set(p, OP_SUSPENDED, false, "Running", "spec.suspend is false");
+    set_truth(p, OP_SUSPENDED, false, "Running", "spec.suspend is false");
     if (!tell_reachable(p, view))
         tell_silence(p);
     else if (p->mode == OP_HOLD && !*p->trouble)
-        say(p, "Pending", "asking the API server whether it takes such pods");
+        say_state(p, "Pending", "asking the API server whether it takes such pods");
     else if (view && view->state == STATUS_TRAINING)
         tell_training(p, view, held_up ? &laggard : NULL);
     else if (!view || view->state <= STATUS_GATHERING || *p->trouble)
         tell_waiting(p, view, held_up, &laggard);
     else
-        say(p, state_word(p, view->state), "%d of %d workers ready; %s", p->next.workers.ready,
-            p->next.workers.target, view->message);
+        say_state(p, state_word(p, view->state), "%d of %d workers ready; %s", p->next.workers.ready,
+                  p->next.workers.target, view->message);
 }
 
 /* What a coordinator told last: with none there nobody knows, and an alert on it would never end. */
@@ -450,10 +453,10 @@ static void no_ring(struct planner *p, const char *reason, const char *message)
 {
     p->next.ring.size = 0;
     memset(p->next.ring.member, 0, sizeof p->next.ring.member);
-    set(p, OP_PODS_READY, false, reason, message);
-    set(p, OP_RING_FORMED, false, reason, message);
-    set(p, OP_TRAINING, false, reason, message);
-    set(p, OP_DEGRADED, false, reason, message);
+    set_truth(p, OP_PODS_READY, false, reason, message);
+    set_truth(p, OP_RING_FORMED, false, reason, message);
+    set_truth(p, OP_TRAINING, false, reason, message);
+    set_truth(p, OP_DEGRADED, false, reason, message);
     forget_word(p, OP_STORE_READY, reason, message);
     forget_word(p, OP_REACHABLE, reason, message);
 }
@@ -475,26 +478,26 @@ static void tell_suspend(struct planner *p)
 {
     char budget[RM_WHY_MAX], more[RM_WHY_MAX];
     if (!all_gone(p)) {
-        set(p, OP_SUSPENDED, false, "Suspending", how_it_ends(p));
-        say(p, "Suspending", "%s", how_it_ends(p));
+        set_truth(p, OP_SUSPENDED, false, "Suspending", how_it_ends(p));
+        say_state(p, "Suspending", "%s", how_it_ends(p));
         return;
     }
     if (!condition_is(p->stored, OP_SUSPENDED) && p->job->suspend)
         plan_event(p, false, "Suspended", "Suspend", "no pods are left; spec.suspend: false goes on");
     plan_say_budget(p, budget, sizeof budget);
-    set(p, OP_SUSPENDED, true, p->job->suspend ? "Suspended" : "BudgetSpent",
-        p->job->suspend ? "spec.suspend is true" : budget);
+    set_truth(p, OP_SUSPENDED, true, p->job->suspend ? "Suspended" : "BudgetSpent",
+              p->job->suspend ? "spec.suspend is true" : budget);
     no_ring(p, "Suspended", "the job is suspended");
     if (!p->job->suspend) {
         plan_say_resumption(p, more, sizeof more);
-        say(p, "Suspended", "%s; %s", budget, more);
+        say_state(p, "Suspended", "%s; %s", budget, more);
         return;
     }
     if (p->next.checkpoint.known)
-        say(p, "Suspended", "suspended; the last checkpoint is of step %lld",
-            (long long)p->next.checkpoint.step);
+        say_state(p, "Suspended", "suspended; the last checkpoint is of step %lld",
+                  (long long)p->next.checkpoint.step);
     else
-        say(p, "Suspended", "suspended");
+        say_state(p, "Suspended", "suspended");
 }
 
 /* The coordinator is the last one to end. */
@@ -503,21 +506,21 @@ static void tell_idle(struct planner *p)
     char said[OP_MESSAGE_MAX];
     struct laggard laggard = {0};
     idle_say(p, said, sizeof said);
-    set(p, OP_IDLE, true, "TooFewNodes", said);
+    set_truth(p, OP_IDLE, true, "TooFewNodes", said);
     if (slot_is_live(&p->next.ring.coordinator) || find_any_alive(p, OP_COORDINATOR)) {
-        say(p, "Idling", "%s; one then waits for a node, as fewer than min %d have had one", how_it_ends(p),
-            p->job->workers_min);
+        say_state(p, "Idling", "%s; one then waits for a node, as fewer than min %d have had one",
+                  how_it_ends(p), p->job->workers_min);
         return;
     }
     no_ring(p, "Idle", "the job is idle; status.message says what it waits for");
     bool held_up = find_laggard(p, &laggard);
-    say(p, "Idle", "%s%s%.150s", said, held_up ? ": " : "", laggard.why);
+    say_state(p, "Idle", "%s%s%.150s", said, held_up ? ": " : "", laggard.why);
 }
 
 static void tell_not_idle(struct planner *p)
 {
     if (p->next.condition[OP_IDLE].status == OP_TRUE)
-        set(p, OP_IDLE, false, "NotIdle", "the job is not idle");
+        set_truth(p, OP_IDLE, false, "NotIdle", "the job is not idle");
 }
 
 static void tell_stop(struct planner *p)
@@ -526,7 +529,7 @@ static void tell_stop(struct planner *p)
     if (all_gone(p))
         plan_finish(p, false, why.reason, why.message);
     else
-        say(p, "Stopping", "%s: %.200s", how_it_ends(p), why.message);
+        say_state(p, "Stopping", "%s: %.200s", how_it_ends(p), why.message);
 }
 
 static void tell_end(struct planner *p)
@@ -547,7 +550,7 @@ static void tell_end(struct planner *p)
         if (*p->next.result.loss)
             text_copy(p->next.progress.loss, OP_NUMBER_MAX, p->next.result.loss);
     }
-    say(p, complete ? "Complete" : "Failed", "%s", c->message);
+    say_state(p, complete ? "Complete" : "Failed", "%s", c->message);
 }
 
 /* What is to go, and may not, stands behind what is said of a job that comes to its end. */
@@ -564,9 +567,9 @@ static void add_trouble(struct planner *p)
 static void tell_admission(struct planner *p)
 {
     if (p->mode == OP_RUN || p->mode == OP_IDLING)
-        set(p, OP_ADMITTED, true, "Accepted", "the cluster accepts this job's pods");
+        set_truth(p, OP_ADMITTED, true, "Accepted", "the cluster accepts this job's pods");
     else if (p->mode == OP_HOLD && *p->trouble)
-        set(p, OP_ADMITTED, false, p->trouble_reason, p->trouble);
+        set_truth(p, OP_ADMITTED, false, p->trouble_reason, p->trouble);
 }
 
 static void tell_trouble(struct planner *p)

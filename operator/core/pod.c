@@ -32,7 +32,7 @@ struct making {
     struct error *err;
 };
 
-/* Of an image: where it comes from. */
+/* An image, and how it is fetched. */
 struct image {
     const char *name, *policy; /* imagePullPolicy; NULL: as the API server would */
 };
@@ -625,7 +625,7 @@ static void note(struct js *pod, const char *key, const char *text)
     js_set_string(mutable(js_get(metadata, "annotations")), key, text);
 }
 
-static int finish(struct js *pod, struct js *job_spec, int status, struct str *out)
+static int finish_pod(struct js *pod, struct js *job_spec, int status, struct str *out)
 {
     if (status == 0)
         js_print(pod, out);
@@ -661,7 +661,7 @@ int pod_worker(const struct job_view *job, const struct op_settings *settings,
         part_avoid(m.pod_spec, elsewhere->unfit);
         part_bar(m.pod_spec, elsewhere->barred, elsewhere->barred_count);
     }
-    return finish(pod, spec, status, out);
+    return finish_pod(pod, spec, status, out);
 }
 
 int pod_coordinator(const struct job_view *job, const struct op_settings *settings,
@@ -682,5 +682,5 @@ int pod_coordinator(const struct job_view *job, const struct op_settings *settin
     js_set_string(mutable(read_at(pod, "metadata.labels")), OP_LABEL_ROLE, "coordinator");
     label(pod, OP_LABEL_TERM, term);
     note(pod, OP_NOTE_SPEC, given->text ? given->text : "");
-    return finish(pod, spec, make_coordinator(&m, given, term), out);
+    return finish_pod(pod, spec, make_coordinator(&m, given, term), out);
 }

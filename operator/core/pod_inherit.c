@@ -14,12 +14,13 @@ enum {
     REFERRING_MAX = 256, /* variables of a container that is searched for such words */
 };
 
-/* Of the pod: who it is, and where it may run. */
+/* What the pod says of who it is, and where it may run. */
 static const char *const members[] = {
     "imagePullSecrets", "serviceAccountName", "serviceAccount", "automountServiceAccountToken",
     "nodeSelector",     "tolerations",        "securityContext"};
 
-/* Of the container, beside AWS_*: the way to the store, whom to trust there, and the shared files' place. */
+/* What the container has beside AWS_*: the way to the store, whom to trust there, and the shared files'
+ * place. */
 static const char *const variables[] = {"HTTP_PROXY",    "HTTPS_PROXY",  "ALL_PROXY", "NO_PROXY",
                                         "SSL_CERT_FILE", "SSL_CERT_DIR", "HOME"};
 
@@ -46,7 +47,7 @@ static const char *text_of(const struct js *object, const char *key)
 }
 
 /* The entry of a list whose member `key` is that text. */
-static const struct js *find(const struct js *list, const char *key, const char *text)
+static const struct js *find_entry(const struct js *list, const char *key, const char *text)
 {
     for (size_t i = 0; i < js_size(list); i++)
         if (!strcmp(text_of(js_at(list, i), key), text))
@@ -113,7 +114,7 @@ static void inherit_environment(struct js *container, const struct js *worker)
     const struct js *sources = js_get(worker, "envFrom"), *own = js_get(container, "env");
     struct js *theirs = wanted_backwards(js_get(worker, "env")), *all = js_array();
     for (size_t i = js_size(theirs); i-- > 0;)
-        if (!find(own, "name", text_of(js_at(theirs, i), "name")))
+        if (!find_entry(own, "name", text_of(js_at(theirs, i), "name")))
             js_push(all, js_copy(js_at(theirs, i)));
     for (size_t i = 0; i < js_size(own); i++)
         js_push(all, js_copy(js_at(own, i)));
@@ -169,12 +170,12 @@ static void inherit_mounts(struct js *pod_spec, struct js *container, const stru
     for (size_t i = 0; i < js_size(mounts); i++) {
         const struct js *mount = js_at(mounts, i);
         const char *path = text_of(mount, "mountPath"), *name = text_of(mount, "name");
-        const struct js *volume = find(js_get(from, "volumes"), "name", name);
+        const struct js *volume = find_entry(js_get(from, "volumes"), "name", name);
         if (!holds_files_of_the_store(path, env) || !can_be_shared(volume) ||
-            find(js_get(container, "volumeMounts"), "mountPath", path))
+            find_entry(js_get(container, "volumeMounts"), "mountPath", path))
             continue;
         js_push(array_at(container, "volumeMounts"), js_copy(mount));
-        if (!find(js_get(pod_spec, "volumes"), "name", name))
+        if (!find_entry(js_get(pod_spec, "volumes"), "name", name))
             js_push(array_at(pod_spec, "volumes"), js_copy(volume));
     }
 }

@@ -57,8 +57,8 @@ struct prices {
 int prices_parse(struct prices *ret, const char *text, size_t length, struct error *err);
 void prices_clear(struct prices *prices); /* fine on zeros */
 
-/* Of a machine at a moment, an hour; -1 where no line fits. *ret_until_ms: until when that holds, INT64_MAX
- * where nothing is said of an end. The machine's capacity is ON_DEMAND or SPOT. */
+/* What a machine costs an hour at that moment; -1 where no line fits. *ret_until_ms: until when that holds,
+ * INT64_MAX where nothing is said of an end. The machine's capacity is ON_DEMAND or SPOT. */
 int64_t prices_find(const struct prices *prices, const struct price_machine *machine, int64_t at_ms,
                     int64_t *ret_until_ms);
 

@@ -35,8 +35,8 @@ bool condition_is(const struct job_status *status, enum op_condition_type type)
     return status->condition[type].status == OP_TRUE;
 }
 
-static void put(struct op_condition *c, enum op_truth wanted, const char *reason, const char *message,
-                int64_t generation, int64_t now_ms)
+static void put_condition(struct op_condition *c, enum op_truth wanted, const char *reason,
+                          const char *message, int64_t generation, int64_t now_ms)
 {
     if (c->status != wanted)
         c->transition_ms = now_ms;
@@ -50,12 +50,12 @@ void condition_set(struct job_status *status, enum op_condition_type type, bool 
                    const char *message, int64_t generation, int64_t now_ms)
 {
     RM_ASSERT((unsigned)type < OP_CONDITIONS, "condition %d is set: %s", (int)type, reason);
-    put(&status->condition[type], truth ? OP_TRUE : OP_FALSE, reason, message, generation, now_ms);
+    put_condition(&status->condition[type], truth ? OP_TRUE : OP_FALSE, reason, message, generation, now_ms);
 }
 
 void condition_unknown(struct job_status *status, enum op_condition_type type, const char *reason,
                        const char *message, int64_t generation, int64_t now_ms)
 {
     RM_ASSERT((unsigned)type < OP_CONDITIONS, "condition %d is unknown: %s", (int)type, reason);
-    put(&status->condition[type], OP_UNKNOWN, reason, message, generation, now_ms);
+    put_condition(&status->condition[type], OP_UNKNOWN, reason, message, generation, now_ms);
 }

@@ -251,7 +251,8 @@ struct job_status {
     struct op_result result;
 };
 
-/* Of the object's `status` (NULL: none yet). Never fails: a value of another kind is as if it were absent. */
+/* Reads the object's `status` (NULL: none yet). Never fails: a value of another kind is as if it were absent.
+ */
 void status_read(const struct js *object, struct job_status *ret);
 
 /* The value of `status` as compact JSON, in one order: equal texts are equal statuses. */

@@ -238,7 +238,7 @@ static void read_what_ran(const struct js *asked, const struct js *list, const c
     }
 }
 
-/* Of one that ended with something else than 0. Ours has left a last word (ringmaster-agent install). */
+/* Reads one that ended with something else than 0. Ours has left a last word (ringmaster-agent install). */
 static void read_failed_init(const char *name, const struct js *ended, struct pod_view *pod)
 {
     char text[RM_WHY_MAX], reason[OP_REASON_MAX] = "";

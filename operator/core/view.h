@@ -64,7 +64,7 @@ struct pod_view {
 int pod_project(const struct js *object, struct pod_view *ret, struct error *err);
 /* Name and uid of the TrainingJob that controls an object, whatever its kind; "" where none does. */
 void object_controller(const struct js *object, char name[OP_NAME_MAX], char uid[OP_UID_MAX]);
-/* Of an object in the job's namespace. */
+/* Whether an object in the job's namespace is the job's. */
 bool object_is_of(const struct js *object, const struct job_view *job);
 
 /* Our container has ended, for good: containers of the template beside it may run on, and say nothing about

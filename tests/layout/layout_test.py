@@ -74,6 +74,10 @@ def test_a_verb_of_many_functions_has_its_noun():
     show(rules.check_names(ROOT))
 
 
+def test_a_comment_that_begins_with_a_genitive_is_a_sentence():
+    show(rules.check_comments(ROOT))
+
+
 def test_no_action_or_event_carries_a_message_by_value():
     show(rules.check_actions(ROOT))
 

@@ -235,6 +235,23 @@ def test_a_function_that_is_a_bare_verb_is_found(tree):
     only(rules.check_names(root), "agent/app.c:6: tell")
 
 
+def test_a_bare_verb_stays_where_its_name_is_hashed_into_a_numerics_id(tree):
+    tree("trainer/backend/cpu/model/numerics_cpu.cmake", "set(numerics_cpu\n  trainer/exact/sum.c trainer/exact/sum.h\n  trainer/exact/one_x86.c)\n"
+         "set(numerics_cpu_not\n  trainer/exact/free.c)\n")
+    tree("trainer/backend/cuda/gpu/module.cmake", "  ${CMAKE_SOURCE_DIR}/trainer/backend/cuda/lane/*.[ch] ${CMAKE_SOURCE_DIR}/trainer/backend/cuda/gpu/gpu_*.[ch])\n")
+    for path in ("exact/sum.c", "exact/one_x86.c", "exact/one_portable.c", "backend/cuda/lane/a.c", "backend/cuda/gpu/gpu_a.c"):
+        tree(f"trainer/{path}", "static void take(int x)\n{\n    (void)x;\n}\n")
+    root = tree("trainer/exact/free.c", "static void take(int x)\n{\n    (void)x;\n}\n")
+    only(rules.check_names(root), "trainer/exact/free.c:1: take")
+
+
+def test_a_comment_without_a_subject_is_found(tree):
+    root = tree("agent/app.c", "/* Of a program nobody knows more. */\nint a;\n/* Of the pieces\n * before this one. */\nint b;\nint c; /* Of b. */\n")
+    tree("agent/app.h", "/* The pieces of it. */\n/* Or what it started: all. */\nint d;\n")
+    only(rules.check_comments(root)[:1], 'agent/app.c:3: "Of the pieces before this one"')
+    only(rules.check_comments(root)[1:], 'agent/app.h:2: "Or what it started"')
+
+
 def test_an_action_with_a_message_by_value_is_found(tree):
     root = tree("agent/core/agent.h", "struct agent_action {\n    int kind;\n    struct message *message;\n};\n")
     tree("agent/launch/core/launch.h", "struct launch_action {\n    int kind;\n    struct message message; /* SEND */\n};\n")

@@ -144,15 +144,14 @@ enum { READERS = 3 };
 static int load_shares(struct object_store *store, const struct checkpoint_entry *entry,
                        const struct model_layout *layout, float *state, struct error *err)
 {
-    struct checkpoint_share share = {.store = store,
-                                     .step = entry->step,
-                                     .lineage = entry->lineage,
-                                     .layout = layout,
-                                     .parts = READERS,
-                                     .params = state,
-                                     .m = state + layout->parameters,
-                                     .v = state + 2 * layout->parameters};
-    struct model_range range[3];
+    struct checkpoint_share share = {
+        .store = store,
+        .step = entry->step,
+        .lineage = entry->lineage,
+        .layout = layout,
+        .parts = READERS,
+        .array = {state, state + layout->parameters, state + 2 * layout->parameters}};
+    struct model_range range[MODEL_ARRAYS_MAX];
     for (int i = 0; i < READERS; i++) {
         share.shares = set_of(i);
         if (checkpoint_load_share(&share, range, NULL, err) < 0)

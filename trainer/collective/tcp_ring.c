@@ -103,7 +103,7 @@ static bool in_done(const struct pass *p)
 }
 
 /* Steps over blocks that are complete, empty ones too. */
-static void settle(struct pass *p)
+static void settle_blocks(struct pass *p)
 {
     int64_t first, size;
     while (!in_done(p) && (in_place(p, &first, &size), p->in.offset == size)) {
@@ -171,7 +171,7 @@ static int pump_out(struct pass *p)
         run.bytes = run.bytes < ZEROS ? run.bytes : ZEROS;
     }
     int moved = send_some(p, bytes, run.bytes, run.bytes < ready ? MSG_MORE : 0);
-    settle(p);
+    settle_blocks(p);
     return moved;
 }
 
@@ -267,7 +267,7 @@ static int pump_in(struct pass *p)
     }
     if (n > 0)
         prove(p, first);
-    settle(p);
+    settle_blocks(p);
     return n > 0 ? 1 : (int)n;
 }
 
@@ -310,7 +310,7 @@ static int run_pass(struct pass *p)
 {
     const int64_t header = (int64_t)sizeof p->own;
     bool half = false;
-    settle(p);
+    settle_blocks(p);
     while (p->out.header < header || p->in.header < header || !out_done(p) || !in_done(p)) {
         if (abort_flag_is_set(p->ring->abort))
             return aborted_or(p, -1);

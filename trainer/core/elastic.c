@@ -116,7 +116,7 @@ static bool snapshot_due_at(const struct elastic *st, int64_t step, int64_t save
     return step < st->settings.steps && due(st->settings.checkpoint_every, step, saved);
 }
 
-static void run(struct elastic *st, struct elastic_out *out, enum elastic_command command)
+static void run_command(struct elastic *st, struct elastic_out *out, enum elastic_command command)
 {
     struct elastic_action *a = add_action(out, ELASTIC_RUN);
     RM_ASSERT(st->running == CMD_NONE && command != CMD_NONE, "command %d is begun while %d runs",
@@ -300,7 +300,7 @@ static void run_snapshot(struct elastic *st, struct elastic_out *out, int part, 
     st->snapshot_parts = parts;
     st->snapshot_final = final;
     st->snapshot_busy = true;
-    run(st, out, CMD_SNAPSHOT);
+    run_command(st, out, CMD_SNAPSHOT);
 }
 
 static void next_in_training(struct elastic *st, struct elastic_out *out)
@@ -310,23 +310,23 @@ static void next_in_training(struct elastic *st, struct elastic_out *out)
     RM_ASSERT(st->running == CMD_NONE && st->state.held,
               "what comes after step %" PRId64 " while command %d runs", st->state.step, (int)st->running);
     if (st->stage == STAGE_COMPUTED) {
-        run(st, out, CMD_EXCHANGE);
+        run_command(st, out, CMD_EXCHANGE);
     } else if (st->stage == STAGE_UNFIT) {
-        run(st, out, CMD_LANES);
+        run_command(st, out, CMD_LANES);
     } else if (st->evaluate_due) {
-        run(st, out, CMD_EVALUATE);
+        run_command(st, out, CMD_EVALUATE);
     } else if (st->snapshot_due) {
         if (st->snapshot_busy)
             want_snapshot_memory(st, out);
         else
             run_snapshot(st, out, rank_of(st, f), f->count, false);
     } else if (last && !st->finished) {
-        run(st, out, CMD_DIGEST);
+        run_command(st, out, CMD_DIGEST);
     } else if (st->stop_seen || (last && st->stop_pending)) {
         st->mode = MODE_IDLE;
     } else if (!last) {
         st->made = (struct made){0};
-        run(st, out, CMD_LANES);
+        run_command(st, out, CMD_LANES);
     }
 }
 
@@ -351,7 +351,7 @@ static void next_transfer(struct elastic *st, struct elastic_out *out)
               (int)st->mode);
     if (st->load_busy || (st->transfer == CMD_LOAD && !st->loaded_set))
         return; /* the agent reads a checkpoint, maybe to where the state belongs */
-    run(st, out, st->transfer);
+    run_command(st, out, st->transfer);
 }
 
 /* A pass comes to nothing where its ring does, or where all shall stop at once. */
@@ -368,7 +368,7 @@ static void advance(struct elastic *st, struct elastic_out *out)
     if (st->running != CMD_NONE)
         return;
     if (st->stage == STAGE_DECIDED) {
-        run(st, out, CMD_COMMIT);
+        run_command(st, out, CMD_COMMIT);
         return;
     }
     if (st->mode != MODE_TRAIN || (st->stop_pending && st->stop.at == STOP_NOW))
@@ -386,7 +386,7 @@ static void advance(struct elastic *st, struct elastic_out *out)
     if (st->mode == MODE_STATE)
         next_transfer(st, out);
     else if (st->mode == MODE_CONNECT)
-        run(st, out, CMD_CONNECT);
+        run_command(st, out, CMD_CONNECT);
     else if (st->mode == MODE_TRAIN)
         next_in_training(st, out);
     if (st->mode == MODE_IDLE && st->stop_pending && st->running == CMD_NONE)
@@ -468,7 +468,7 @@ static void after_exchange(struct elastic *st, const struct elastic_result *r, s
     if (r->outcome == OUTCOME_PROOF) {
         fault(st, out, FAULT_PROOF, -1, r->text)->fault.class = r->class;
         if (r->minority)
-            run(st, out, CMD_DROP);
+            run_command(st, out, CMD_DROP);
     }
     if (r->outcome == OUTCOME_DISPUTED)
         fault(st, out, FAULT_LINEAGE, -1, r->text)->fault.class = CLASS_JOB;
@@ -476,7 +476,7 @@ static void after_exchange(struct elastic *st, const struct elastic_result *r, s
         struct message *m = fault(st, out, FAULT_LINEAGE, -1, r->text);
         m->fault.class = !r->minority ? CLASS_UNKNOWN : r->outvoted ? CLASS_MACHINE : CLASS_PAIR;
         if (r->minority)
-            run(st, out, CMD_DROP);
+            run_command(st, out, CMD_DROP);
     }
 }
 
@@ -548,7 +548,7 @@ static void after_failure(struct elastic *st, const struct elastic_result *r, st
         fault_blamed(st, out, r);
 }
 
-static void done(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
+static void command_done(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
 {
     struct msg_state before = st->state;
     RM_ASSERT(r->command != CMD_NONE && r->command == st->running, "command %d is done, and %d runs",
@@ -751,7 +751,7 @@ void elastic_step(struct elastic *st, const struct elastic_event *event, struct 
         on_link(st, event->message, out);
         break;
     case ELASTIC_DONE:
-        done(st, event->result, out);
+        command_done(st, event->result, out);
         break;
     case ELASTIC_PEER_GONE:
         on_peer_gone(st, event->peer, out);

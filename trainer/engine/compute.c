@@ -73,7 +73,7 @@ static void hand_on(struct side *s, struct elastic_result *result)
         loop_wake(c->bell);
 }
 
-static void work(struct side *s)
+static void run_commands(struct side *s)
 {
     struct compute *c = s->owner;
     while (wait_for_work(s)) {
@@ -95,7 +95,7 @@ static void *compute_main(void *arg)
     c->opened = true;
     pthread_mutex_unlock(&c->lock);
     loop_wake(c->bell);
-    work(s);
+    run_commands(s);
     engine_free(engine);
     return NULL;
 }
@@ -105,7 +105,7 @@ static void *compute_main(void *arg)
 static void *talk_main(void *arg)
 {
     cpu_flush_denormals();
-    work(arg);
+    run_commands(arg);
     return NULL;
 }
 

@@ -319,7 +319,8 @@ static void fill_state(const struct engine *e, struct msg_state *state, int64_t 
         *update_step = update.step;
 }
 
-/* Of the step that led to the state held; its record has it, also where its update is kept no more. */
+/* The loss is of the step that led to the state held; the state's record has it, also where the update is
+ * kept no more. */
 static bool held_loss(const struct engine *e, double *ret)
 {
     struct state_point point;

@@ -26,7 +26,7 @@ bool engine_load_goes_on(const struct elastic_action *a)
     return a->command == CMD_LOAD && !set_equals(a->shares, a->loaded->shares);
 }
 
-static int check(struct engine *e, const struct elastic_action *a, struct error *err)
+static int check_loaded(struct engine *e, const struct elastic_action *a, struct error *err)
 {
     const struct msg_loaded *loaded = a->loaded;
     if (loaded->tensors != e->layout.tensors)
@@ -44,9 +44,10 @@ static int check(struct engine *e, const struct elastic_action *a, struct error 
     return 0;
 }
 
+/* What stands where nothing was read together is empty. */
 static void fill_share(const struct msg_loaded *loaded, struct transfer_share *share)
 {
-    for (int i = 0; i < loaded->ranges; i++)
+    for (int i = 0; i < loaded->ranges && i < share->arrays.arrays; i++)
         share->range[i] = (struct model_range){loaded->range[i].first, loaded->range[i].count};
 }
 
@@ -99,7 +100,7 @@ void engine_load(struct engine *e, const struct elastic_action *a, struct elasti
     struct error err;
     struct worker_set missing = {0};
     bool whole = set_equals(a->shares, set_below(a->loaded->parts));
-    if (check(e, a, &err) < 0 || (!whole && gather(e, a, &missing, &err) < 0)) {
+    if (check_loaded(e, a, &err) < 0 || (!whole && gather(e, a, &missing, &err) < 0)) {
         engine_failed(ret, &err, -1);
     } else if (!set_is_empty(missing)) {
         ret->outcome = OUTCOME_MISSING;

@@ -69,7 +69,7 @@ struct heard {
     int lane[RM_WORKERS_MAX]; /* that the rank audited, -1 none */
 };
 
-static void hear(struct heard *h, const uint32_t *header, int tensors, int lanes)
+static void hear_ranks(struct heard *h, const uint32_t *header, int tensors, int lanes)
 {
     struct header_rank rank;
     *h = (struct heard){0};
@@ -114,7 +114,7 @@ static void judge(struct heard *h, int owner, const struct result *owners, struc
 bool audit_find(const uint32_t *header, int tensors, int lanes, struct audit_found *out)
 {
     struct heard heard;
-    hear(&heard, header, tensors, lanes);
+    hear_ranks(&heard, header, tensors, lanes);
     for (int r = 0; r < heard.world; r++) {
         if (heard.lane[r] < 0)
             continue;

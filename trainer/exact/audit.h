@@ -37,7 +37,8 @@ struct audit_found {
     struct worker_set computed; /* who computed it */
 };
 
-/* Of several such lanes that of the lowest auditor. False: no audit, or all agree. header: the sum of all. */
+/* Finds a lane of which two results differ; of several such, the lowest auditor's. False: no audit, or all
+ * agree. header: the sum of all. */
 bool audit_find(const uint32_t *header, int tensors, int lanes, struct audit_found *out);
 
 #endif

@@ -24,13 +24,13 @@ enum {
     AUDITED_LOSS = AUDITED_PROOF + 2
 };
 
-static void put(uint32_t *word, uint64_t value)
+static void put_pair(uint32_t *word, uint64_t value)
 {
     word[0] = (uint32_t)value;
     word[1] = (uint32_t)(value >> 32);
 }
 
-static uint64_t get(const uint32_t *word)
+static uint64_t get_pair(const uint32_t *word)
 {
     return word[0] | (uint64_t)word[1] << 32;
 }
@@ -90,14 +90,14 @@ void header_lane_write(uint32_t *header, int tensors, int lane, const struct hea
     RM_ASSERT(lane >= 0 && lane < RM_LANES_MAX, "lane %d of a header", lane);
     uint32_t *slot = header + header_lane_at(tensors, lane);
     memcpy(slot, &said->loss, sizeof *slot);
-    put(slot + 1 + tensors, said->proof);
+    put_pair(slot + 1 + tensors, said->proof);
     slot[3 + tensors] = said->tokens;
 }
 
 struct header_lane header_lane_read(const uint32_t *header, int tensors, int lane)
 {
     const uint32_t *slot = header + header_lane_at(tensors, lane);
-    struct header_lane said = {.proof = get(slot + 1 + tensors), .tokens = slot[3 + tensors]};
+    struct header_lane said = {.proof = get_pair(slot + 1 + tensors), .tokens = slot[3 + tensors]};
     memcpy(&said.loss, slot, sizeof said.loss);
     return said;
 }
@@ -109,9 +109,9 @@ void header_rank_write(uint32_t *header, int tensors, int lanes, int rank, const
     slot[SAID] = (said->flags & LANES_FLAGS) | HEADER_VERSION << VERSION_AT | rank_present;
     memcpy(slot + LINEAGE, said->lineage, sizeof said->lineage);
     slot[LANE_US] = said->lane_us;
-    put(slot + STATE_SUM, said->state_sum);
+    put_pair(slot + STATE_SUM, said->state_sum);
     slot[AUDITED] = (uint32_t)(said->audited + 1);
-    put(slot + AUDITED_PROOF, said->audited_proof);
+    put_pair(slot + AUDITED_PROOF, said->audited_proof);
     memcpy(slot + AUDITED_LOSS, &said->audited_loss, sizeof *slot);
     sum_up(header, sums_at(tensors, lanes), header + sums_at(tensors, lanes));
 }
@@ -123,9 +123,9 @@ bool header_rank_read(const uint32_t *header, int tensors, int lanes, int rank, 
         return false;
     *out = (struct header_rank){.flags = slot[SAID] & LANES_FLAGS,
                                 .lane_us = slot[LANE_US],
-                                .state_sum = get(slot + STATE_SUM),
+                                .state_sum = get_pair(slot + STATE_SUM),
                                 .audited = (int)slot[AUDITED] - 1,
-                                .audited_proof = get(slot + AUDITED_PROOF)};
+                                .audited_proof = get_pair(slot + AUDITED_PROOF)};
     memcpy(out->lineage, slot + LINEAGE, sizeof out->lineage);
     memcpy(&out->audited_loss, slot + AUDITED_LOSS, sizeof out->audited_loss);
     return true;
@@ -143,7 +143,7 @@ static bool same_bits(const uint32_t *header, int tensors, int lanes, int a, int
 {
     const uint32_t *x = header + header_rank_at(tensors, lanes, a);
     const uint32_t *y = header + header_rank_at(tensors, lanes, b);
-    return get(x + STATE_SUM) == get(y + STATE_SUM);
+    return get_pair(x + STATE_SUM) == get_pair(y + STATE_SUM);
 }
 
 /* Present ranks with the bits of that one. */

@@ -75,7 +75,7 @@ static int wait_for_answer(const struct feed *f, struct error *err)
 
 /* ---- places ---- */
 
-static struct place *find(struct feed *f, int64_t file, int64_t chunk)
+static struct place *find_chunk(struct feed *f, int64_t file, int64_t chunk)
 {
     for (int i = 0; i < f->places; i++)
         if (f->place[i].state && f->place[i].chunk == chunk && f->place[i].file == file)
@@ -106,7 +106,7 @@ static struct place *new_place(struct feed *f)
     return oldest;
 }
 
-static int ask(struct feed *f, int64_t file, int64_t chunk, struct error *err)
+static int ask_chunk(struct feed *f, int64_t file, int64_t chunk, struct error *err)
 {
     struct feed_want want = {file, chunk};
     struct place *place = new_place(f);
@@ -133,8 +133,8 @@ static int told(const struct feed_answer *answer, struct error *err)
     return err_from(err, &why, "%s", answer->text);
 }
 
-static int take(struct feed *f, struct place *place, const struct feed_answer *answer, int fd,
-                struct error *err)
+static int take_answer(struct feed *f, struct place *place, const struct feed_answer *answer, int fd,
+                       struct error *err)
 {
     f->asked--;
     place->state = PLACE_EMPTY;
@@ -159,9 +159,9 @@ static int take_answers(struct feed *f, const struct place *waited_for, struct e
     int fd, got;
     while ((got = receive(f, &answer, &fd, err)) > 0) {
         struct error why = {0};
-        struct place *place = find(f, answer.file, answer.chunk);
+        struct place *place = find_chunk(f, answer.file, answer.chunk);
         bool asked = place && place->state == PLACE_ASKED;
-        int status = asked ? take(f, place, &answer, fd, &why) : 0;
+        int status = asked ? take_answer(f, place, &answer, fd, &why) : 0;
         if (fd >= 0)
             close(fd);
         if (status < 0 && place == waited_for) {
@@ -172,15 +172,15 @@ static int take_answers(struct feed *f, const struct place *waited_for, struct e
     return got;
 }
 
-static struct place *get(struct feed *f, int64_t file, int64_t chunk, struct error *err)
+static struct place *get_chunk(struct feed *f, int64_t file, int64_t chunk, struct error *err)
 {
-    struct place *place = find(f, file, chunk);
+    struct place *place = find_chunk(f, file, chunk);
     while (!place && f->asked >= f->asked_max)
         if (wait_for_answer(f, err) < 0 || take_answers(f, NULL, err) < 0)
             return NULL;
-    if (!place && ask(f, file, chunk, err) < 0)
+    if (!place && ask_chunk(f, file, chunk, err) < 0)
         return NULL;
-    place = find(f, file, chunk);
+    place = find_chunk(f, file, chunk);
     while (place->state != PLACE_HERE)
         if (take_answers(f, place, err) < 0 || (place->state != PLACE_HERE && wait_for_answer(f, err) < 0))
             return NULL;
@@ -195,7 +195,7 @@ static int read_bytes(void *ctx, int64_t file, int64_t from, uint8_t *out, int64
     f->clock++;
     while (count > 0) {
         int64_t chunk = from / f->chunk_bytes, at = from % f->chunk_bytes;
-        struct place *place = get(f, file, chunk, err);
+        struct place *place = get_chunk(f, file, chunk, err);
         if (!place)
             return -1;
         int64_t here = place->bytes - at < count ? place->bytes - at : count;
@@ -218,10 +218,10 @@ static void want_bytes(void *ctx, int64_t file, int64_t from, int64_t count)
     if (count < 1 || take_answers(f, NULL, &err) < 0)
         return;
     for (int64_t chunk = from / f->chunk_bytes; chunk <= last; chunk++) {
-        struct place *place = find(f, file, chunk);
+        struct place *place = find_chunk(f, file, chunk);
         if (place)
             place->used = f->clock;
-        else if (f->asked >= f->asked_max || ask(f, file, chunk, &err) < 0)
+        else if (f->asked >= f->asked_max || ask_chunk(f, file, chunk, &err) < 0)
             return;
     }
 }

@@ -126,7 +126,7 @@ static int not_as_agreed(struct error *err, enum error_code code, const char *fo
     return err_class(err, CLASS_SOURCE);
 }
 
-static int ask(struct pull *p, struct transfer_reply *ret, struct error *err)
+static int ask_source(struct pull *p, struct transfer_reply *ret, struct error *err)
 {
     const struct transfer_want *want = p->fetch->want;
     struct patience patience = {want->abort, clock_now() + CALL_PATIENCE};
@@ -153,7 +153,7 @@ static int pull_all(struct pull *p, struct error *err)
 {
     struct fetch *f = p->fetch;
     struct transfer_reply reply;
-    if (ask(p, &reply, err) < 0 || transfer_chunks_here(f->want, p->fd, p->k, f->tensors, err) < 0)
+    if (ask_source(p, &reply, err) < 0 || transfer_chunks_here(f->want, p->fd, p->k, f->tensors, err) < 0)
         return -1;
     p->exact = reply.exact != 0;
     for (int i = 0; i < f->arrays.arrays; i++)

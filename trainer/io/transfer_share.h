@@ -9,17 +9,15 @@
 #define RM_IO_TRANSFER_SHARE_H
 
 #include "common/base/set.h"
-#include "common/model/layout.h"
+#include "common/model/arrays.h"
 #include "trainer/io/transfer.h"
-
-enum { TRANSFER_ARRAYS = 3 }; /* of a checkpoint: params, m, v; of an image the first alone */
 
 struct transfer_share {
     struct ring_generation generation;
     struct state_point point; /* of the checkpoint */
     bool exact;
-    struct model_range range[TRANSFER_ARRAYS]; /* what the share has of each array */
-    struct state_arrays arrays;                /* where it lies */
+    struct model_range range[STATE_ARRAYS_MAX]; /* what the share has of each array */
+    struct state_arrays arrays;                 /* where it lies */
 };
 
 /* From now on this share is given. On the thread that owns the state. */
@@ -37,7 +35,7 @@ struct transfer_gather {
     struct state_arrays to;
     const struct state_point *point;
     struct worker_set wanted;
-    const struct model_range *have; // (TRANSFER_ARRAYS)
+    const struct model_range *have; // (to.arrays)
     atomic_llong *pulse;
     atomic_int *waiting_for;
 };

@@ -22,7 +22,7 @@ struct take {
     pthread_t thread;
     bool threaded, wanted, came;
     bool begun; /* bytes may lie in its ranges, whether all came or not */
-    struct model_range range[TRANSFER_ARRAYS];
+    struct model_range range[STATE_ARRAYS_MAX];
     struct error err;
 };
 
@@ -91,7 +91,7 @@ static int read_head(struct take *t, int fd, struct error *err)
     if (reply.tensors != want->tensors || reply.step != want->step)
         return err_set(err, ERR_PROTOCOL, "its model is not ours");
     if (transfer_chunks_here(want, fd, k, want->tensors, err) < 0 ||
-        transfer_chunks_here(want, fd, t->range, (int64_t)sizeof t->range / 4, err) < 0)
+        transfer_chunks_here(want, fd, t->range, g->to.arrays * (int64_t)sizeof *t->range / 4, err) < 0)
         return -1;
     if (memcmp(k, g->point->k, (size_t)want->tensors * 4) != 0 || !ranges_fit(t))
         return err_set(err, ERR_PROTOCOL, "it has read another checkpoint than we");
@@ -190,7 +190,8 @@ int transfer_share_gather(const struct transfer_gather *gather, struct worker_se
                           struct error *err)
 {
     int n = gather->want->sources, result = 0;
-    RM_ASSERT(gather->to.arrays <= TRANSFER_ARRAYS, "a checkpoint of %d arrays", gather->to.arrays);
+    RM_ASSERT(gather->to.arrays > 0 && gather->to.arrays <= STATE_ARRAYS_MAX, "a checkpoint of %d arrays",
+              gather->to.arrays);
     struct take *take = calloc((size_t)n, sizeof *take);
     if (!take)
         return err_set(err, ERR_MACHINE, "no memory to gather a checkpoint");

@@ -101,7 +101,7 @@ static void give(struct service *s, const struct transfer_share *share)
     struct transfer_reply reply = {TRANSFER_OK, share->exact, share->point.step, 0, tensors, 0};
     if (service_send(s, &reply, sizeof reply) < 0 ||
         service_send_checked(s, share->point.k, (size_t)tensors * 4) < 0 ||
-        service_send_checked(s, share->range, sizeof share->range) < 0)
+        service_send_checked(s, share->range, (size_t)share->arrays.arrays * sizeof *share->range) < 0)
         return;
     for (int i = 0; i < share->arrays.arrays; i++)
         if (give_range(s, i, share->range[i]) < 0)

@@ -147,7 +147,7 @@ int service_send_checked(const struct service *s, const void *bytes, size_t leng
     return service_send(s, &crc, 4) < 0 ? -1 : service_send(s, bytes, length);
 }
 
-static void answer(struct service *s, const struct transfer_request *r)
+static void answer_request(struct service *s, const struct transfer_request *r)
 {
     int32_t k[RM_TENSORS_MAX];
     struct offer o;
@@ -171,6 +171,6 @@ void transfer_serve(void *ctx, int fd, const struct handshake_claim *claim, cons
     if (asked && r.kind == TRANSFER_SHARE)
         service_give(&s, &r, claim->generation);
     else if (asked)
-        answer(&s, &r);
+        answer_request(&s, &r);
     free(s.chunk);
 }

@@ -113,9 +113,9 @@ struct text {
     size_t room, used;
 };
 
-static void say(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say_part(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-static void say(struct text *text, const char *format, ...)
+static void say_part(struct text *text, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -128,20 +128,20 @@ static void say(struct text *text, const char *format, ...)
 /* The header's text without its length and padding; it ends with a NUL where there is room for one. */
 static void write_header(struct image *image, struct text *text)
 {
-    say(text, "%s", begin_text);
+    say_part(text, "%s", begin_text);
     int64_t at = 0;
     for (int t = 0; t < image->count; t++) {
         struct image_tensor *tensor = &image->tensors[t];
         tensor->entry_at = 8 + (int64_t)text->used;
-        say(text, ",\"%s\":{\"dtype\":\"", tensor->name);
+        say_part(text, ",\"%s\":{\"dtype\":\"", tensor->name);
         tensor->text_at = 8 + (int64_t)text->used;
-        say(text, "%s\",\"shape\":[", dtypes[tensor->is.dtype].name);
+        say_part(text, "%s\",\"shape\":[", dtypes[tensor->is.dtype].name);
         for (int i = 0; i < tensor->is.dims; i++)
-            say(text, "%s%lld", i ? "," : "", (long long)tensor->is.shape[i]);
-        say(text, "],\"data_offsets\":[%lld,%lld]}", (long long)at, (long long)(at + tensor->is.bytes));
+            say_part(text, "%s%lld", i ? "," : "", (long long)tensor->is.shape[i]);
+        say_part(text, "],\"data_offsets\":[%lld,%lld]}", (long long)at, (long long)(at + tensor->is.bytes));
         at += tensor->is.bytes;
     }
-    say(text, "}");
+    say_part(text, "}");
 }
 
 int image_seal(struct image *image, struct image_why *why)

@@ -27,10 +27,10 @@ static size_t page_up(size_t size)
     return (size + 4095) & ~(size_t)4095;
 }
 
-/* AdamW's; each (parameters) fp32. */
-static const char *const array_names[] = {"params", "m", "v"};
-enum { ARRAYS = (int)(sizeof array_names / sizeof *array_names) };
-_Static_assert((int)ARRAYS <= (int)STATE_ARRAYS_MAX, "arrays of a state");
+/* Each (parameters) fp32. */
+enum { ARRAYS = MODEL_ARRAYS };
+_Static_assert((int)ARRAYS * sizeof(float *) == sizeof(struct state_place),
+               "a place has all arrays of a state");
 
 /* Byte offsets of the parts, each at the start of a page: in the memfd, or those from stamp to slot in
  * another memory. */
@@ -368,7 +368,7 @@ struct state_arrays state_arrays(struct state *s)
                                      .array = {{"image", STATE_F32, 0, image, s->shape.at}}};
     struct state_arrays a = {.in = s->in, .count = s->shape.layout->parameters, .arrays = ARRAYS};
     for (int i = 0; i < ARRAYS; i++)
-        a.array[i] = (struct state_array){array_names[i], STATE_F32, 0, a.count, far_here(at[i])};
+        a.array[i] = (struct state_array){model_array(i)->name, STATE_F32, 0, a.count, far_here(at[i])};
     return a;
 }
 
@@ -527,7 +527,7 @@ int state_add_spare(struct state *s, int fd, int64_t offset, struct error *err)
 {
     size_t count = (size_t)s->shape.layout->parameters;
     RM_ASSERT(!s->shape.in, "a spare in the memfd for arrays that lie elsewhere");
-    s->spare_size = 3 * count * sizeof(float);
+    s->spare_size = ARRAYS * count * sizeof(float);
     void *map = mmap(NULL, s->spare_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
     if (map == MAP_FAILED)
         return err_errno(err, ERR_MACHINE, "map the memory for snapshots");

@@ -34,7 +34,7 @@
 
 #include "common/base/error.h"
 #include "common/base/limits.h"
-#include "common/model/layout.h"
+#include "common/model/arrays.h"
 #include "trainer/backend/memory.h"
 
 struct state;
@@ -73,8 +73,8 @@ bool state_holds(const struct state *s, struct state_point *out);
 /* A complete update to the next step is there, not (wholly) applied: call update_apply. */
 bool state_pending(const struct state *s);
 
-/* What a state is made of: arrays in one flat order of elements (layout.h), by name. AdamW's are "params",
- * "m" and "v"; a program's is "image", as elements of 4 bytes. */
+/* What a state is made of: arrays in one flat order of elements (layout.h), by name: a model's are those of
+ * common/model/arrays.h; a program's is "image", as elements of 4 bytes. */
 enum state_type { STATE_F32 };
 struct state_array {
     const char *name;
@@ -82,7 +82,7 @@ struct state_array {
     int64_t first, count; /* the elements that are held here; today all */
     struct far at;        /* of element `first` */
 };
-enum { STATE_ARRAYS_MAX = 8 };
+enum { STATE_ARRAYS_MAX = MODEL_ARRAYS_MAX };
 struct state_arrays {
     struct memory *in; /* all of them */
     int64_t count;     /* elements of each as a whole */

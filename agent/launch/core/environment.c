@@ -54,7 +54,7 @@ static struct found find_in_base(char *const *base)
 
 /* ---- what is said ---- */
 
-static void set(struct launch_environment *e, const char *name, const char *value)
+static void set_variable(struct launch_environment *e, const char *name, const char *value)
 {
     RM_ASSERT(e->count < LAUNCH_NAMES_MAX, "%d names are set", e->count);
     e->count++;
@@ -66,7 +66,7 @@ static void set_number(struct launch_environment *e, const char *name, int64_t v
 {
     char text[24];
     snprintf(text, sizeof text, "%" PRId64, value);
-    set(e, name, text);
+    set_variable(e, name, text);
 }
 
 static void add_ranks(struct launch_environment *e, const struct launch_process *p)
@@ -81,14 +81,14 @@ static void add_ranks(struct launch_environment *e, const struct launch_process 
     set_number(e, "GROUP_WORLD_SIZE", r->world);
     set_number(e, "ROLE_RANK", rank);
     set_number(e, "ROLE_WORLD_SIZE", world);
-    set(e, "ROLE_NAME", "default");
-    set(e, "TORCHELASTIC_RUN_ID", p->job);
+    set_variable(e, "ROLE_NAME", "default");
+    set_variable(e, "TORCHELASTIC_RUN_ID", p->job);
     set_number(e, "TORCHELASTIC_RESTART_COUNT", r->begun);
     set_number(e, "TORCHELASTIC_MAX_RESTARTS", 0);
-    set(e, "TORCHELASTIC_USE_AGENT_STORE", "False"); /* rank 0 serves the store itself */
-    set(e, "TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+    set_variable(e, "TORCHELASTIC_USE_AGENT_STORE", "False"); /* rank 0 serves the store itself */
+    set_variable(e, "TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
     if (p->error_file)
-        set(e, "TORCHELASTIC_ERROR_FILE", p->error_file);
+        set_variable(e, "TORCHELASTIC_ERROR_FILE", p->error_file);
     set_number(e, "JAX_NUM_PROCESSES", world);
     set_number(e, "JAX_PROCESS_ID", rank);
 }
@@ -101,12 +101,12 @@ static void add_torchrun(struct launch_environment *e, const struct launch_proce
     set_number(e, "PET_NODE_RANK", p->ring->rank);
     set_number(e, "PET_NPROC_PER_NODE", p->processes);
     set_number(e, "PET_MAX_RESTARTS", 0);
-    set(e, "PET_MASTER_ADDR", host);
+    set_variable(e, "PET_MASTER_ADDR", host);
     set_number(e, "PET_MASTER_PORT", port);
-    set(e, "PET_RDZV_ID", p->job);
+    set_variable(e, "PET_RDZV_ID", p->job);
     if (p->error_file)
-        set(e, "TORCHELASTIC_ERROR_FILE",
-            p->error_file); /* there it says which rank failed first, and of what */
+        set_variable(e, "TORCHELASTIC_ERROR_FILE",
+                     p->error_file); /* there it says which rank failed first, and of what */
 }
 
 static void add_hosts(struct launch_environment *e, const struct launch_ring *r)
@@ -117,7 +117,7 @@ static void add_hosts(struct launch_environment *e, const struct launch_ring *r)
     for (int i = 0; i < r->world; i++)
         if (address_split(r->address[i], host, sizeof host, &port))
             str_addf(&hosts, "%s%s", i ? "," : "", host);
-    set(e, "RINGMASTER_HOSTS", str_text(&hosts));
+    set_variable(e, "RINGMASTER_HOSTS", str_text(&hosts));
     str_clear(&hosts);
 }
 
@@ -129,11 +129,12 @@ static void add_python(struct launch_environment *e, const char *folder, const s
     struct str path = str_init(ENVIRONMENT_MAX);
     str_addf(&path, "%s%s%s", any ? base->python : "", any ? ":" : "", folder);
     if (!path.truncated)
-        set(e, name, str_text(&path));
+        set_variable(e, name, str_text(&path));
     str_clear(&path);
 }
 
-static void fill(struct launch_environment *e, const struct launch_process *p, const struct found *base)
+static void fill_environment(struct launch_environment *e, const struct launch_process *p,
+                             const struct found *base)
 {
     char host[HOST_TEXT] = "", generation[48];
     int port = 0;
@@ -141,13 +142,13 @@ static void fill(struct launch_environment *e, const struct launch_process *p, c
     if (p->python && *p->python)
         add_python(e, p->python, base);
     if (p->processes > 1 && !base->threads)
-        set(e, "OMP_NUM_THREADS", "1"); /* or each process takes all cores */
+        set_variable(e, "OMP_NUM_THREADS", "1"); /* or each process takes all cores */
     else if (p->threads && !base->threads)
         set_number(e, "OMP_NUM_THREADS", p->threads);
     if (p->socket)
-        set(e, "RINGMASTER_SOCKET", p->socket);
+        set_variable(e, "RINGMASTER_SOCKET", p->socket);
     if (!r && p->error_file)
-        set(e, "TORCHELASTIC_ERROR_FILE", p->error_file);
+        set_variable(e, "TORCHELASTIC_ERROR_FILE", p->error_file);
     if (!r)
         return;
     address_split(r->address[0], host, sizeof host, &port);
@@ -155,12 +156,12 @@ static void fill(struct launch_environment *e, const struct launch_process *p, c
         add_torchrun(e, p, host, port);
     else
         add_ranks(e, p);
-    set(e, "MASTER_ADDR", host);
+    set_variable(e, "MASTER_ADDR", host);
     set_number(e, "MASTER_PORT", port);
-    set(e, "JAX_COORDINATOR_ADDRESS", r->address[0]);
+    set_variable(e, "JAX_COORDINATOR_ADDRESS", r->address[0]);
     add_hosts(e, r);
     snprintf(generation, sizeof generation, "%" PRId64 ".%" PRId64, r->generation.term, r->generation.n);
-    set(e, "RINGMASTER_GENERATION", generation);
+    set_variable(e, "RINGMASTER_GENERATION", generation);
 }
 
 /* ---- what stays ---- */
@@ -180,7 +181,7 @@ char **launch_environment_make(const struct launch_process *p, char *const *base
     size_t given = 0, n = 0;
     *out = (struct launch_environment){.text = str_init(ENVIRONMENT_MAX)};
     struct found found = find_in_base(base);
-    fill(out, p, &found);
+    fill_environment(out, p, &found);
     const char *at = str_text(&out->text);
     for (int i = 0; i < out->count; i++, at += strlen(at) + 1)
         out->entry[i] = at;

@@ -73,7 +73,7 @@ rm_time launch_deadline(const struct launch *st)
 
 /* ---- actions ---- */
 
-static struct launch_action *add(struct launch_out *out, enum launch_action_kind kind)
+static struct launch_action *add_action(struct launch_out *out, enum launch_action_kind kind)
 {
     RM_ASSERT(out->count < LAUNCH_ACTIONS_MAX, "%d actions in one step", out->count);
     struct launch_action *a = &out->action[out->count++];
@@ -81,10 +81,10 @@ static struct launch_action *add(struct launch_out *out, enum launch_action_kind
     return a;
 }
 
-static struct message *say(struct launch *st, struct launch_out *out, enum msg_type type)
+static struct message *say_message(struct launch *st, struct launch_out *out, enum msg_type type)
 {
     struct message *m = message_place(&out->arena, type);
-    add(out, LAUNCH_SEND)->message = m;
+    add_action(out, LAUNCH_SEND)->message = m;
     m->generation = st->ring.generation;
     return m;
 }
@@ -100,7 +100,7 @@ static struct msg_state beginning(const struct launch *st)
 
 static void say_up(struct launch *st, struct launch_out *out)
 {
-    struct message *m = say(st, out, MSG_UP);
+    struct message *m = say_message(st, out, MSG_UP);
     m->generation = (struct msg_generation){0};
     m->up.pid = st->settings.pid;
     m->up.state = beginning(st);
@@ -111,7 +111,7 @@ static void say_up(struct launch *st, struct launch_out *out)
 
 static void say_stopped(struct launch *st, struct launch_out *out)
 {
-    struct message *m = say(st, out, MSG_STOPPED);
+    struct message *m = say_message(st, out, MSG_STOPPED);
     RM_ASSERT(st->state == IDLE && st->owes_stop, "round %" PRId64 " is answered in state %d", st->round,
               (int)st->state);
     m->stopped.round = st->round;
@@ -124,7 +124,7 @@ static void kill_all(struct launch *st, struct launch_out *out)
 {
     st->state = CLEARING;
     st->kill_at = RM_NEVER;
-    add(out, LAUNCH_KILL);
+    add_action(out, LAUNCH_KILL);
 }
 
 /* All that runs is to end within `grace`; who has ended leaves nothing behind either way. */
@@ -135,7 +135,7 @@ static void begin_stop(struct launch *st, rm_time grace, rm_time now, struct lau
     if (running && st->left) {
         st->state = STOPPING;
         st->kill_at = now + grace;
-        add(out, LAUNCH_TERM);
+        add_action(out, LAUNCH_TERM);
     } else if (running || st->state == DONE) {
         kill_all(st, out);
     } else if (st->state == STOPPING && now + grace < st->kill_at) {
@@ -160,7 +160,7 @@ static void on_form(struct launch *st, const struct message *m, struct launch_ou
         return; /* asked as a source alone, and there is nothing to give */
     st->ring = ring;
     st->state = READY;
-    say(st, out, MSG_READY)->ready.state = beginning(st);
+    say_message(st, out, MSG_READY)->ready.state = beginning(st);
 }
 
 static void on_go(struct launch *st, const struct message *m, struct launch_out *out)
@@ -171,7 +171,7 @@ static void on_go(struct launch *st, const struct message *m, struct launch_out 
     RM_ASSERT(st->left == 0, "a generation begins, and %d processes of another live", st->left);
     st->left = st->settings.processes;
     st->told = (struct told){0};
-    add(out, LAUNCH_START);
+    add_action(out, LAUNCH_START);
 }
 
 /* A stop that was begun is made shorter by the next one, never longer. */
@@ -211,7 +211,7 @@ static void on_link(struct launch *st, const struct message *m, rm_time now, str
         leave(st, now, out);
         break;
     case MSG_PROBE: { /* there is no ring that anybody could be out of reach in */
-        struct message *answer = say(st, out, MSG_PROBED);
+        struct message *answer = say_message(st, out, MSG_PROBED);
         answer->probed.id = m->probe.id;
         answer->probed.peer = -1;
         break;
@@ -246,7 +246,7 @@ static void say_told(struct launch *st, rm_time now, struct launch_out *out)
     if (st->state != RUNNING || !st->told.set || (!all_run && !st->told.unheard))
         return;
     RM_ASSERT(st->told.moved <= now, "it moved %" PRId64 " ns from now", (int64_t)(st->told.moved - now));
-    struct message *m = say(st, out, MSG_REPORTED);
+    struct message *m = say_message(st, out, MSG_REPORTED);
     m->reported.step = p->step;
     m->reported.steps = p->steps;
     m->reported.loss_known = !isnan(p->loss);
@@ -259,7 +259,7 @@ static void say_told(struct launch *st, rm_time now, struct launch_out *out)
 
 static void say_finished(struct launch *st, struct launch_out *out)
 {
-    struct message *m = say(st, out, MSG_FINISHED);
+    struct message *m = say_message(st, out, MSG_FINISHED);
     RM_ASSERT(st->state == RUNNING && st->left == 0, "finished in state %d, and %d are left", (int)st->state,
               st->left);
     m->finished.step = 1;
@@ -270,7 +270,7 @@ static void say_finished(struct launch *st, struct launch_out *out)
 /* The first that fails speaks for its worker; what follows of it is our own doing. */
 static void say_failed(struct launch *st, const struct launch_event *e, struct launch_out *out)
 {
-    struct message *m = say(st, out, MSG_FAULT);
+    struct message *m = say_message(st, out, MSG_FAULT);
     RM_ASSERT(st->state == RUNNING && e->code, "process %d failed with %d, in state %d", e->local, e->code,
               (int)st->state);
     m->fault.kind = FAULT_PROGRAM;
@@ -306,7 +306,7 @@ static void on_gone(struct launch *st, struct launch_out *out)
 {
     RM_ASSERT(st->left == 0, "all are gone, and %d have not ended", st->left);
     if (st->state == CLEARING)
-        add(out, st->released ? LAUNCH_EXIT : LAUNCH_CHOOSE_PORT);
+        add_action(out, st->released ? LAUNCH_EXIT : LAUNCH_CHOOSE_PORT);
 }
 
 /* The agent says hello with the new port before it hands the answer to the stop on. */
@@ -336,7 +336,7 @@ static void beat(struct launch *st, rm_time now, struct launch_out *out)
     rm_time late = now - st->beat_at;
     if (late > st->settings.heartbeat && st->told.set)
         st->told.moved = rm_earlier(now, st->told.moved + late);
-    struct message *m = say(st, out, MSG_HEARTBEAT);
+    struct message *m = say_message(st, out, MSG_HEARTBEAT);
     st->counter++;
     m->heartbeat.step = 0;
     m->heartbeat.counter = st->counter;

@@ -2,8 +2,9 @@
  * config.json, optimizer-*.safetensors and, written last, manifest.json. docs/file-formats.md is the
  * specification.
  *
- * A state is 3 * P floats: params | m | v, each flat (common/model/layout.h). It is written in slices by any
- * number of writers on any number of machines that reach the store, and read whole by any number of readers.
+ * A state is arrays of P floats, one behind the other (common/model/arrays.h): params | m | v, each flat. It
+ * is written in slices by any number of writers on any number of machines that reach the store, and read
+ * whole by any number of readers.
  *
  *   writers    checkpoint_write_slice(part of parts)  -> its pieces (names, ranges, hashes)
  *   publisher  checkpoint_publish(all pieces)         -> verified by reading again, manifest, older ones go
@@ -36,7 +37,7 @@
 #include "common/base/error.h"
 #include "common/base/limits.h"
 #include "common/base/set.h"
-#include "common/model/layout.h"
+#include "common/model/arrays.h"
 #include "common/storage/checkpoint/manifest.h"
 #include "common/storage/checkpoint/model_card.h"
 #include "common/storage/object/object.h"
@@ -58,8 +59,9 @@ struct checkpoint_slice {
     bool final;             /* into final/ instead of step-<step>/ */
     const uint8_t *lineage; /* (RM_HASH_BYTES) */
     const struct model_layout *layout;
-    const float *state; /* (3, parameters); only the slice's ranges are read */
-    int part, parts; /* of params model_weights_part(parameters, part, parts), of m and v model_part(...) */
+    const float *state; /* (arrays, parameters); only the slice's ranges are read */
+    int part,
+        parts; /* of params model_weights_part(parameters, part, parts), of the others model_optimizer_part */
 };
 
 struct checkpoint_pieces {
@@ -134,9 +136,9 @@ int checkpoint_list(struct object_store *store, struct checkpoint_list *ret, str
 int checkpoint_manifest(struct object_store *store, const char *name, struct manifest *ret,
                         struct error *err);
 
-/* Reads the whole state into state (3, parameters), checking every hash. ERR_DATA of CLASS_OBJECT is damage,
- * and proven: what did not fit was read again twice, past all caches, and was the same. What may be this
- * machine's or passes by has its class (common/base/error.h) and says nothing about the checkpoint. Of
+/* Reads the whole state into state (arrays, parameters), checking every hash. ERR_DATA of CLASS_OBJECT is
+ * damage, and proven: what did not fit was read again twice, past all caches, and was the same. What may be
+ * this machine's or passes by has its class (common/base/error.h) and says nothing about the checkpoint. Of
  * another shape than the layout's: ERR_USAGE. Deleted meanwhile: ERR_NOT_FOUND. Changes nothing in the store.
  * On failure state holds rubbish. ret may be NULL. */
 int checkpoint_load(struct object_store *store, const char *name, const struct model_layout *layout,
@@ -151,17 +153,18 @@ struct checkpoint_share {
     const uint8_t *lineage; /* (RM_HASH_BYTES) */
     const struct model_layout *layout;
     int parts;
-    struct worker_set shares; /* to be read */
-    float *params, *m, *v;    /* (parameters) each: where the values go */
-    const atomic_int *stop;   /* gives up (ERR_ABORTED) once it is not 0; NULL: never */
+    struct worker_set shares;       /* to be read */
+    float *array[MODEL_ARRAYS_MAX]; /* (parameters) each of those that the layout has: where the values go */
+    const atomic_int *stop;         /* gives up (ERR_ABORTED) once it is not 0; NULL: never */
 };
 
 /* Reads these shares, checking every hash before it returns, in one pass over the bytes. ret_range: what they
- * hold of params, m and v where `shares` names one share (undefined else). ERR_NOT_FOUND: no checkpoint of
+ * hold of each array where `shares` names one share (undefined else). ERR_NOT_FOUND: no checkpoint of
  * that state is there; other failures as checkpoint_load. On failure the shares' places hold rubbish, all
  * others are untouched. */
-int checkpoint_load_share(const struct checkpoint_share *share, struct model_range ret_range[3],
-                          struct manifest *ret, struct error *err);
+int checkpoint_load_share(const struct checkpoint_share *share,
+                          struct model_range ret_range[MODEL_ARRAYS_MAX], struct manifest *ret,
+                          struct error *err);
 
 /* Checks every byte; changes nothing. */
 int checkpoint_verify(struct object_store *store, const char *name, struct manifest *ret, struct error *err);

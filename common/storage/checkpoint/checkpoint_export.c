@@ -34,7 +34,7 @@ static int send_part(struct copy *c, struct error *err)
     return object_upload_parts(c->target, model_name, c->id, part, 1, err);
 }
 
-static int take(void *ctx, const void *bytes, int64_t count, struct error *err)
+static int take_bytes(void *ctx, const void *bytes, int64_t count, struct error *err)
 {
     struct copy *c = ctx;
     const char *from = bytes;
@@ -67,7 +67,7 @@ static int first_of(const struct manifest *m, const char *file)
 static int copy_checked(struct copy *c, struct verify_file *file, struct error *err)
 {
     uint8_t weights[RM_HASH_BYTES];
-    file->copy = take;
+    file->copy = take_bytes;
     file->ctx = c;
     if (verify_file(file, weights, err) < 0 || (c->filled && send_part(c, err) < 0))
         return -1;

@@ -189,7 +189,7 @@ static void discard(struct publisher *p, const char *file)
     object_delete(p->store, &names, 1, NULL);
 }
 
-/* Of the pieces before this one. */
+/* How many chunks the pieces before this one have. */
 static int64_t count_chunks(const struct manifest *m, int before)
 {
     int64_t chunks = 0;
@@ -210,7 +210,7 @@ static int check_file(struct publisher *p, int first, struct error *err)
     return verify_file(&file, m->weights_sha256, err);
 }
 
-static int settle(struct publisher *p, int first, struct error *err)
+static int settle_file(struct publisher *p, int first, struct error *err)
 {
     const char *file = p->manifest.piece[first].file;
     struct error why = {0};
@@ -245,7 +245,7 @@ static int settle_all(struct publisher *p, struct error *err)
     if (!p->chunk_sha256)
         return err_set(err, ERR_MACHINE, "out of memory");
     for (int i = 0; i < m->pieces; i = verify_next_file(m, i)) {
-        if (settle(p, i, err) < 0)
+        if (settle_file(p, i, err) < 0)
             return -1;
         FAULT("piece-settled");
     }

@@ -128,8 +128,8 @@ static int read_share(const struct checkpoint_share *share, const char *name, co
     return explain(share->store, name, &why, err);
 }
 
-static int load_share(const struct checkpoint_share *share, struct model_range range[3], struct manifest *m,
-                      struct error *err)
+static int load_share(const struct checkpoint_share *share, struct model_range range[MODEL_ARRAYS_MAX],
+                      struct manifest *m, struct error *err)
 {
     char name[CHECKPOINT_NAME_MAX];
     if (find_state(share, name, m, err) < 0 || read_share(share, name, m, err) < 0)
@@ -137,8 +137,9 @@ static int load_share(const struct checkpoint_share *share, struct model_range r
     return share_ranges(m, share->layout, share->parts, share->shares, range, err);
 }
 
-int checkpoint_load_share(const struct checkpoint_share *share, struct model_range ret_range[3],
-                          struct manifest *ret, struct error *err)
+int checkpoint_load_share(const struct checkpoint_share *share,
+                          struct model_range ret_range[MODEL_ARRAYS_MAX], struct manifest *ret,
+                          struct error *err)
 {
     struct manifest *m = malloc(sizeof *m);
     if (!m)

@@ -52,9 +52,8 @@ static bool is_wanted(const struct checkpoint_share *share, const struct manifes
 
 static char *place_of(const struct sharing *s, const struct chunk *p, int r)
 {
-    float *const array[SHARE_ARRAYS] = {s->share->params, s->share->m, s->share->v};
     const struct share_run *run = &p->run[r];
-    return run->array < 0 ? p->head : (char *)(array[run->array] + run->first);
+    return run->array < 0 ? p->head : (char *)(s->share->array[run->array] + run->first);
 }
 
 /* --- what is to be read --- */

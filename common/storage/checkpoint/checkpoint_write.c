@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/model/image.h"
+#include "common/model/arrays.h"
 #include "common/os/fault.h"
 #include "common/storage/checkpoint/checkpoint.h"
 #include "common/storage/checkpoint/files.h"
@@ -116,17 +116,16 @@ static int write_optimizer(const struct writer *w, struct checkpoint_pieces *ret
 {
     const struct checkpoint_slice *s = w->slice;
     int64_t parameters = s->layout->parameters;
-    struct safetensors_slice part = {image_moments_part(s->layout, s->part, s->parts), s->part, s->parts};
+    struct safetensors_slice part = {model_optimizer_part(s->layout, s->part, s->parts), s->part, s->parts};
     char file[MANIFEST_FILE_MAX];
     uint8_t sha256[RM_HASH_BYTES];
     manifest_optimizer_name(file, s->part, s->parts, s->lineage);
     struct upload_content content = content_of(w, file);
     struct str header = str_init(SAFETENSORS_HEADER_MAX);
     safetensors_optimizer_header(&part, &header);
-    const float *m = s->state + parameters + part.range.first;
     add_run(&content, header.data, (int64_t)header.length);
-    add_run(&content, m, 4 * part.range.count);
-    add_run(&content, m + parameters, 4 * part.range.count);
+    for (int i = 1; i < MODEL_ARRAYS; i++)
+        add_run(&content, s->state + i * parameters + part.range.first, 4 * part.range.count);
     int result = hash_content(&content, sha256) ? send_alone(w, &content, err)
                                                 : err_set(err, ERR_MACHINE, "out of memory");
     free(content.chunk_sha256);

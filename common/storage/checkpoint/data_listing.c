@@ -38,8 +38,8 @@ int data_listing_keep(struct object_store *checkpoints, const struct listing *li
     return err_from(err, &why, "keep the data's listing: %.400s", why.text);
 }
 
-static int check(const struct str *text, const char *name, const uint8_t sha256[RM_HASH_BYTES],
-                 struct listing *ret, struct error *err)
+static int check_listing(const struct str *text, const char *name, const uint8_t sha256[RM_HASH_BYTES],
+                         struct listing *ret, struct error *err)
 {
     uint8_t hash[RM_HASH_BYTES];
     sha256_once(str_text(text), text->length, hash);
@@ -58,7 +58,7 @@ int data_listing_fetch(struct object_store *checkpoints, const uint8_t sha256[RM
     listing_object_name(sha256, name);
     int status = object_get(checkpoints, name, LISTING_TEXT_MAX, text, err);
     if (status == 0)
-        status = check(text, name, sha256, ret, err);
+        status = check_listing(text, name, sha256, ret, err);
     str_clear(&own);
     return status;
 }

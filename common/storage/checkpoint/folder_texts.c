@@ -102,7 +102,7 @@ static bool is_of_text(const struct manifest *m)
     return is;
 }
 
-static struct str *add(struct folder_texts *texts, const char *name, size_t ceiling)
+static struct str *add_text(struct folder_texts *texts, const char *name, size_t ceiling)
 {
     struct folder_text *text = &texts->text[texts->count++];
     *text = (struct folder_text){name, str_init(ceiling)};
@@ -113,17 +113,17 @@ void folder_texts_init(struct folder_texts *ret, const struct manifest *m, bool 
                        const struct str *tokenizer)
 {
     *ret = (struct folder_texts){0};
-    model_config_write(&m->shape, add(ret, "config.json", SMALL_MAX));
+    model_config_write(&m->shape, add_text(ret, "config.json", SMALL_MAX));
     bool text = is_of_text(m), given = !text && tokenizer && tokenizer->length;
     if (!final || image_bytes(&m->shape) || (!given && !text))
         return;
-    struct str *own = add(ret, "tokenizer.json", MANIFEST_TOKENIZER_MAX);
+    struct str *own = add_text(ret, "tokenizer.json", MANIFEST_TOKENIZER_MAX);
     if (given)
         str_add(own, tokenizer->data, tokenizer->length);
     else
         folder_bytes_tokenizer(own);
-    tokenizer_config(m, add(ret, "tokenizer_config.json", SMALL_MAX));
-    generation_config(add(ret, "generation_config.json", SMALL_MAX));
+    tokenizer_config(m, add_text(ret, "tokenizer_config.json", SMALL_MAX));
+    generation_config(add_text(ret, "generation_config.json", SMALL_MAX));
 }
 
 void folder_texts_clear(struct folder_texts *texts)

@@ -178,7 +178,7 @@ static int need_small(const struct js *object, const char *key, int highest, int
     return 0;
 }
 
-/* Of a user's program. */
+/* Reads the shape of a user's program's image. */
 static int read_image(struct model_shape *shape, const struct js *object, struct error *err)
 {
     int64_t bytes;

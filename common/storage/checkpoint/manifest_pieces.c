@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/model/arrays.h"
 #include "common/model/image.h"
 #include "common/storage/checkpoint/folder_texts.h"
 #include "common/storage/checkpoint/manifest.h"
@@ -52,10 +53,10 @@ static int64_t model_bytes(const struct model_layout *layout)
 
 static int64_t optimizer_bytes(const struct model_layout *layout, int part, int parts)
 {
-    struct safetensors_slice slice = {image_moments_part(layout, part, parts), part, parts};
+    struct safetensors_slice slice = {model_optimizer_part(layout, part, parts), part, parts};
     struct str header = str_init(SAFETENSORS_HEADER_MAX);
     safetensors_optimizer_header(&slice, &header);
-    int64_t bytes = (int64_t)header.length + 8 * slice.range.count;
+    int64_t bytes = (int64_t)header.length + (MODEL_ARRAYS - 1) * 4 * slice.range.count;
     str_clear(&header);
     return bytes;
 }

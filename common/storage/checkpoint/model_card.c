@@ -120,7 +120,7 @@ static bool began_with_weights(const struct js *fields)
 }
 
 /* What the fields that decide bits leave open, or tell of places that others have not. */
-static void settle(const struct manifest *m, struct js *fields)
+static void settle_fields(const struct manifest *m, struct js *fields)
 {
     const char *isa = instruction_set(m->fingerprint);
     js_set_string(fields, data_path, data_folder);
@@ -138,7 +138,7 @@ static struct js *fields_of(const struct manifest *m)
     struct str sorted = str_init(2 * MANIFEST_COMPARED_MAX);
     struct js *fields = js_parse(m->compared, strlen(m->compared), "compared", NULL);
     if (fields && js_kind(fields) == JS_OBJECT) {
-        settle(m, fields);
+        settle_fields(m, fields);
         js_print_canonical(fields, &sorted);
     }
     js_free(fields);

@@ -248,7 +248,7 @@ static int look_at_owner(struct object_store *store, struct said *ret, struct er
     return err_from(err, &why, "%s", why.text);
 }
 
-static int say(struct owner *o, int number, bool released, enum object_mode mode, struct error *err)
+static int say_claim(struct owner *o, int number, bool released, enum object_mode mode, struct error *err)
 {
     char name[NAME_CHARS], host[HOST_MAX];
     struct js *top = js_object();
@@ -325,7 +325,7 @@ static bool pause_for(struct owner *o, rm_time length)
 }
 
 /* Asks the owner of that number whether it lives. */
-static int ask(struct owner *o, const struct owner_claim *claim, struct error *err)
+static int ask_owner(struct owner *o, const struct owner_claim *claim, struct error *err)
 {
     char name[NAME_CHARS];
     struct object_body body = {.runs = 1, .run = {{o->run, strlen(o->run)}}};
@@ -361,7 +361,7 @@ static void remove_older(struct owner *o, int than)
 static int probe(struct owner *o, int number, struct error *err)
 {
     struct error why = {0};
-    bool fenced = say(o, number, false, OBJECT_CREATE, &why) < 0;
+    bool fenced = say_claim(o, number, false, OBJECT_CREATE, &why) < 0;
     atomic_store(&o->fenced, fenced);
     if (!fenced || why.code == ERR_EXISTS)
         return 0;
@@ -383,12 +383,12 @@ static int is_still_ours(struct owner *o, bool *ret_ours, struct error *err)
 }
 
 /* 1: the number is this owner's; 0: another one's. */
-static int take(struct owner *o, int number, struct error *err)
+static int claim_number(struct owner *o, int number, struct error *err)
 {
     struct error why = {0};
     bool ours;
     o->since_ms = clock_wall_ms();
-    if (say(o, number, false, OBJECT_CREATE, &why) < 0)
+    if (say_claim(o, number, false, OBJECT_CREATE, &why) < 0)
         return why.code == ERR_EXISTS ? 0 : err_from(err, &why, "%s", why.text);
     if (probe(o, number, err) < 0 || is_still_ours(o, &ours, err) < 0)
         return -1;
@@ -421,14 +421,14 @@ static int take_bucket(struct owner *o, const struct owner_options *options, str
         switch (owner_rule_step(&o->rule, &claim, now)) {
         case OWNER_TAKES:
             tries++;
-            taken = take(o, owner_rule_next(&o->rule, &claim), err);
+            taken = claim_number(o, owner_rule_next(&o->rule, &claim), err);
             if (taken)
                 return taken < 0 ? -1 : 0;
             break;
         case OWNER_ASKS:
             tries++;
             say_waiting(o, options);
-            if (ask(o, &claim, err) < 0)
+            if (ask_owner(o, &claim, err) < 0)
                 return -1;
             break;
         case OWNER_WAITS:
@@ -482,12 +482,12 @@ static void tell_lost(struct owner *o, const struct said *seen)
 }
 
 /* Whoever asked sees another content, and goes. A question that can't be removed is answered once more. */
-static void answer(struct owner *o)
+static void answer_question(struct owner *o)
 {
     char question[NAME_CHARS];
     const char *names = question;
     question_name(question, o->rule.number);
-    if (say(o, o->rule.number, false, OBJECT_REPLACE, NULL) == 0)
+    if (say_claim(o, o->rule.number, false, OBJECT_REPLACE, NULL) == 0)
         object_delete(o->store, &names, 1, NULL);
 }
 
@@ -507,17 +507,17 @@ static bool is_safe(struct owner *o, bool *ret_asked)
 }
 
 /* What the newest claim says about this one. */
-static void settle(struct owner *o, const struct said *seen, rm_time now, bool asked)
+static void settle_claim(struct owner *o, const struct said *seen, rm_time now, bool asked)
 {
     struct owner_claim claim = claim_of(o, seen);
     enum owner_step step = owner_rule_step(&o->rule, &claim, now);
     o->holds = step == OWNER_HOLDS || step == OWNER_FOLLOWED;
     if (step == OWNER_HOLDS && asked)
-        answer(o);
+        answer_question(o);
     if (step == OWNER_ASKS)
-        ask(o, &claim, NULL);
+        ask_owner(o, &claim, NULL);
     if (step == OWNER_TAKES)
-        take(o, owner_rule_next(&o->rule, &claim), NULL);
+        claim_number(o, owner_rule_next(&o->rule, &claim), NULL);
     if (o->holds)
         tell_owner(o, NULL);
     else
@@ -535,7 +535,7 @@ static void watch(struct owner *o)
     if (look_at_owner(o->store, &seen, NULL) < 0)
         return;
     o->looked_at = now;
-    settle(o, &seen, now, asked);
+    settle_claim(o, &seen, now, asked);
 }
 
 static void *keep(void *ctx)
@@ -607,7 +607,7 @@ static void release_bucket(struct owner *o)
     pthread_mutex_unlock(&o->mutex);
     pthread_join(o->thread, NULL);
     if (look_at_owner(o->store, &now, NULL) == 0 && is_own(o, &now))
-        say(o, now.number, true, OBJECT_REPLACE, NULL);
+        say_claim(o, now.number, true, OBJECT_REPLACE, NULL);
 }
 
 void owner_free(struct owner *owner)

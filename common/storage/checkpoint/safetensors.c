@@ -1,5 +1,6 @@
 /* Reads and writes the header of a safetensors file, and checks each number of it against the others. */
 #include "common/storage/checkpoint/safetensors.h"
+#include "common/model/arrays.h"
 #include "common/model/image.h"
 
 #include <stdbool.h>
@@ -339,8 +340,8 @@ void safetensors_optimizer_header(const struct safetensors_slice *slice, struct 
     set_number_text(metadata, "part", slice->part + 1);
     set_number_text(metadata, "parts", slice->parts);
     js_set(header, "__metadata__", metadata);
-    add_tensor(header, "exp_avg", &count, 1, 0, count);
-    add_tensor(header, "exp_avg_sq", &count, 1, count, count);
+    for (int i = 1; i < MODEL_ARRAYS; i++)
+        add_tensor(header, model_array(i)->stored, &count, 1, (i - 1) * count, count);
     frame_header(header, out);
     js_free(header);
 }

@@ -1,5 +1,5 @@
 #include "common/storage/checkpoint/share.h"
-#include "common/model/image.h"
+#include "common/model/arrays.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static struct safetensors_slice slice_of(const struct manifest *m, const struct 
                                          const struct manifest_piece *piece)
 {
     int part = (int)strtol(piece->file + 10, NULL, 10) - 1, parts = manifest_parts(m);
-    return (struct safetensors_slice){image_moments_part(layout, part, parts), part, parts};
+    return (struct safetensors_slice){model_optimizer_part(layout, part, parts), part, parts};
 }
 
 void share_header(const struct manifest *m, const struct model_layout *layout, int i, struct str *out)
@@ -53,7 +53,7 @@ struct stretch {
 };
 
 static int stretches(const struct manifest *m, const struct model_layout *layout, int i,
-                     struct stretch out[3])
+                     struct stretch out[SHARE_RUNS_MAX])
 {
     const struct manifest_piece *piece = &m->piece[i];
     struct str header = str_init(SAFETENSORS_HEADER_MAX);
@@ -71,16 +71,16 @@ static int stretches(const struct manifest *m, const struct model_layout *layout
     }
     struct model_range range = slice_of(m, layout, piece).range;
     int64_t bytes = 4 * range.count;
-    out[1] = (struct stretch){at, at + bytes, 1, range.first};
-    out[2] = (struct stretch){at + bytes, at + 2 * bytes, 2, range.first};
-    return 3;
+    for (int array = 1; array < MODEL_ARRAYS; array++, at += bytes)
+        out[array] = (struct stretch){at, at + bytes, array, range.first};
+    return MODEL_ARRAYS;
 }
 
 int share_runs(const struct manifest *m, const struct model_layout *layout, int i, int64_t offset,
                int64_t bytes, struct share_run run[SHARE_RUNS_MAX], struct error *err)
 {
     int64_t end = offset + bytes;
-    struct stretch stretch[3];
+    struct stretch stretch[SHARE_RUNS_MAX];
     int found = stretches(m, layout, i, stretch), n = 0;
     for (int s = 0; s < found; s++) {
         const struct stretch *of = &stretch[s];
@@ -107,9 +107,9 @@ static void extend(struct model_range *range, const struct share_run *run)
 }
 
 int share_ranges(const struct manifest *m, const struct model_layout *layout, int parts,
-                 struct worker_set shares, struct model_range range[SHARE_ARRAYS], struct error *err)
+                 struct worker_set shares, struct model_range range[MODEL_ARRAYS_MAX], struct error *err)
 {
-    memset(range, 0, SHARE_ARRAYS * sizeof *range);
+    memset(range, 0, MODEL_ARRAYS_MAX * sizeof *range);
     for (int i = 0; i < m->pieces; i++) {
         struct share_run run[SHARE_RUNS_MAX];
         if (!set_has(shares, share_of_piece(m, i, parts)))

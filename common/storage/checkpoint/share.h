@@ -2,15 +2,17 @@
  * common/storage/checkpoint uses this.
  *
  * A piece of the manifest is the least that can be verified, so it is the least that can be in a share. Bytes
- * of a file are up to three runs: of the header, then of one or two arrays. */
+ * of a file are some runs: of the header, then of the arrays that the file has (common/model/arrays.h). */
 #ifndef RM_STORE_SHARE_H
 #define RM_STORE_SHARE_H
 
 #include "common/base/set.h"
-#include "common/model/layout.h"
+#include "common/model/arrays.h"
 #include "common/storage/checkpoint/manifest.h"
 
-enum { SHARE_ARRAYS = 3, SHARE_RUNS_MAX = 3 }; /* arrays: params, m, v */
+enum {
+    SHARE_RUNS_MAX = MODEL_ARRAYS
+}; /* of a file of the optimizer: its header, and all arrays but the first */
 
 /* The share that has piece i: contiguous, in the manifest's order, and each piece is in one share. */
 int share_of_piece(const struct manifest *manifest, int i, int parts);
@@ -26,9 +28,9 @@ struct share_run {
 int share_runs(const struct manifest *manifest, const struct model_layout *layout, int i, int64_t offset,
                int64_t bytes, struct share_run run[SHARE_RUNS_MAX], struct error *err);
 
-/* What these shares hold of each array: contiguous where `shares` names one. */
+/* What these shares hold of each array of the layout's: contiguous where `shares` names one. */
 int share_ranges(const struct manifest *manifest, const struct model_layout *layout, int parts,
-                 struct worker_set shares, struct model_range range[SHARE_ARRAYS], struct error *err);
+                 struct worker_set shares, struct model_range range[MODEL_ARRAYS_MAX], struct error *err);
 
 /* The bytes in front of the data of the file that piece i is of; empty for what is no safetensors file. */
 void share_header(const struct manifest *manifest, const struct model_layout *layout, int i, struct str *out);

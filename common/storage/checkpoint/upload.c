@@ -230,8 +230,8 @@ int upload_send(struct upload_content *content, struct error *err)
 
 /* --- finishing --- */
 
-static int finish(struct object_store *store, const struct files_upload *upload, const char *id,
-                  const struct parts *there, enum object_mode mode, struct error *err)
+static int finish_parts(struct object_store *store, const struct files_upload *upload, const char *id,
+                        const struct parts *there, enum object_mode mode, struct error *err)
 {
     char name[FILES_NAME_MAX];
     files_object(name, upload->checkpoint, upload->file);
@@ -251,7 +251,7 @@ int upload_finish(struct object_store *store, const struct files_upload *asked, 
             result = err_set(err, ERR_DATA, "%s: %lld bytes of %lld are there", upload.file,
                              (long long)there.bytes, (long long)bytes);
         if (result > 0)
-            result = finish(store, &upload, id, &there, mode, err) < 0 ? -1 : 1;
+            result = finish_parts(store, &upload, id, &there, mode, err) < 0 ? -1 : 1;
         free(there.part);
         if (result)
             return result < 0 ? -1 : 0;

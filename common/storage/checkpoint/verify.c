@@ -1,5 +1,6 @@
 /* Reads a checkpoint's files and holds each piece to its hash in the manifest. */
 #include "common/storage/checkpoint/verify.h"
+#include "common/model/arrays.h"
 #include "common/model/image.h"
 
 #include <stdlib.h>
@@ -215,16 +216,16 @@ static int read_model(struct stream *s, uint8_t *weights_sha256, struct error *e
 static int read_optimizer(struct stream *s, int part, int parts, struct error *err)
 {
     const struct model_layout *layout = s->file->layout;
-    struct safetensors_slice slice = {image_moments_part(layout, part, parts), part, parts};
+    struct safetensors_slice slice = {model_optimizer_part(layout, part, parts), part, parts};
     struct str header = str_init(SAFETENSORS_HEADER_MAX);
     safetensors_optimizer_header(&slice, &header);
     int result = expect_header(s, &header, err);
     str_clear(&header);
-    float *m = s->file->state ? s->file->state + layout->parameters + slice.range.first : NULL;
-    float *v = m ? m + layout->parameters : NULL;
-    if (result < 0 || next_bytes(s, m, 4 * slice.range.count, err) < 0)
-        return -1;
-    return next_bytes(s, v, 4 * slice.range.count, err);
+    for (int i = 1; result == 0 && i < MODEL_ARRAYS; i++) {
+        float *array = s->file->state ? s->file->state + i * layout->parameters + slice.range.first : NULL;
+        result = next_bytes(s, array, 4 * slice.range.count, err);
+    }
+    return result;
 }
 
 static int read_content(struct stream *s, uint8_t *weights_sha256, struct error *err)

@@ -46,8 +46,8 @@ void credentials_free(struct credentials_store *store)
     free(store);
 }
 
-static int take(struct credentials *ret, const char *access, const char *secret, const char *token,
-                const char *source, struct error *err)
+static int take_keys(struct credentials *ret, const char *access, const char *secret, const char *token,
+                     const char *source, struct error *err)
 {
     ret->source = source;
     ret->ends_s = 0;
@@ -119,7 +119,7 @@ static int from_environment(struct credentials *ret, struct error *err)
         return err_set(err, ERR_USAGE, "%s is set and %s is not: set both or none",
                        config_name(access ? CONFIG_AWS_ACCESS_KEY_ID : CONFIG_AWS_SECRET_ACCESS_KEY),
                        config_name(access ? CONFIG_AWS_SECRET_ACCESS_KEY : CONFIG_AWS_ACCESS_KEY_ID));
-    return take(ret, access, secret, token ? token : "", "the environment", err);
+    return take_keys(ret, access, secret, token ? token : "", "the environment", err);
 }
 
 static int from_web_identity(const struct credentials_options *options, struct credentials *ret,
@@ -141,7 +141,7 @@ static int from_profile(const struct credentials_options *options, struct creden
     if (!profile || !profile->found)
         return err_set(err, ERR_NOT_FOUND, "no profile");
     if (profile->access_key[0] && profile->secret_key[0])
-        return take(ret, profile->access_key, profile->secret_key, profile->token, "the profile", err);
+        return take_keys(ret, profile->access_key, profile->secret_key, profile->token, "the profile", err);
     if (profile->role_arn[0] && profile->token_file[0])
         return credentials_web_identity(options, profile->role_arn,
                                         profile->role_session[0] ? profile->role_session : NULL,
@@ -155,7 +155,7 @@ static int from_profile(const struct credentials_options *options, struct creden
 }
 
 /* The first source that is there. */
-static int find(const struct credentials_options *options, struct credentials *ret, struct error *err)
+static int find_source(const struct credentials_options *options, struct credentials *ret, struct error *err)
 {
     struct error failed = {0};
     if (from_secret(ret, &failed) == 0)
@@ -190,7 +190,7 @@ static int find_again(const struct credentials_store *store, struct credentials 
     const char *name;
     if (fresh && profile_read(fresh, &name, NULL) == 0)
         options.profile = fresh;
-    int result = find(&options, ret, err);
+    int result = find_source(&options, ret, err);
     secret_free(fresh, sizeof *fresh);
     return result;
 }
@@ -215,8 +215,8 @@ int credentials_get(struct credentials_store *store, int64_t now_s, bool anew, c
         return 0;
     *last = store->tried_s = now_s;
     store->doubted = false;
-    int found =
-        store->asked ? find_again(store, store->next, &failed) : find(&store->options, store->next, &failed);
+    int found = store->asked ? find_again(store, store->next, &failed)
+                             : find_source(&store->options, store->next, &failed);
     store->asked = true;
     if (found < 0) {
         explicit_bzero(store->next, sizeof *store->next);

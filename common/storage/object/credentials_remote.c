@@ -148,8 +148,8 @@ int credentials_of_json(const char *text, size_t length, struct credentials *ret
 static const struct fetch_request local_request = {
     .method = "GET", .connect_within = RM_S, .within = 5 * RM_S, .tries = 3};
 
-static int ask(const struct credentials_options *options, const struct fetch_request *request,
-               struct fetch_answer *answer, const char *what, struct error *err)
+static int ask_source(const struct credentials_options *options, const struct fetch_request *request,
+                      struct fetch_answer *answer, const char *what, struct error *err)
 {
     if (fetch(options->waiter, request, answer, err) < 0)
         return err_wrap(err, "credentials from %s", what);
@@ -267,7 +267,7 @@ static int ask_container(const struct credentials_options *options, struct secre
     request.header = &header;
     request.headers = header[0] ? 1 : 0;
     request.ca_file = options->ca_file;
-    if (ask(options, &request, &secrets->answer, "the container's endpoint", err) < 0)
+    if (ask_source(options, &request, &secrets->answer, "the container's endpoint", err) < 0)
         return -1;
     if (secrets->answer.status != 200)
         return container_refused(secrets->answer.status, err);
@@ -307,7 +307,7 @@ static int ask_machine_path(const struct credentials_options *options, struct se
     request.header = &header;
     request.headers = 1;
     request.tries = token ? 1 : 3; /* nobody there is the usual case off such machines */
-    return ask(options, &request, &secrets->answer, "the machine's metadata", err);
+    return ask_source(options, &request, &secrets->answer, "the machine's metadata", err);
 }
 
 static int ask_machine(const struct credentials_options *options, struct secrets *secrets,
@@ -427,7 +427,7 @@ static int ask_sts(const struct credentials_options *options, const char *role, 
                                     .tries = 4,
                                     .proxy = !given,
                                     .busy = is_throttled};
-    return ask(options, &request, &secrets->answer, "STS", err);
+    return ask_source(options, &request, &secrets->answer, "STS", err);
 }
 
 static int web_identity(const struct credentials_options *options, const char *role, const char *session,

@@ -22,7 +22,7 @@ static int body_came(void *ctx, int status, const void *bytes, size_t count)
     return 0;
 }
 
-static void done(void *ctx, const struct http_answer *answer)
+static void fetch_done(void *ctx, const struct http_answer *answer)
 {
     struct fetching *fetching = ctx;
     fetching->outcome = answer->outcome;
@@ -48,7 +48,7 @@ static int fetch_once(struct waiter *waiter, const struct fetch_request *request
                                 .proxy = request->proxy,
                                 .secret = true,
                                 .body_came = body_came,
-                                .done = done,
+                                .done = fetch_done,
                                 .ctx = &fetching};
     struct http_call *call;
     ret->length = 0;

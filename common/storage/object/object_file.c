@@ -180,7 +180,7 @@ struct putting {
     enum object_mode mode;
 };
 
-static int fill(const struct putting *p, int folder_fd, const char *temporary, struct error *err)
+static int fill_file(const struct putting *p, int folder_fd, const char *temporary, struct error *err)
 {
     int fd = openat(folder_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0)
@@ -197,7 +197,7 @@ static int put_in(void *ctx, const struct object_place *place, struct error *err
     const struct putting *p = ctx;
     char temporary[32] = ".put-";
     object_file_chance(temporary + 5);
-    int result = fill(p, place->folder_fd, temporary, err);
+    int result = fill_file(p, place->folder_fd, temporary, err);
     if (result == 0)
         FAULT("object-temp");
     if (result == 0)

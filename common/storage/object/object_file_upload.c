@@ -281,8 +281,8 @@ static bool is_same_file(int folder_fd, int fd, const char *name)
            a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-static int finish(const struct object_place *place, int fd, const char *id, int64_t bytes,
-                  enum object_mode mode, struct error *err)
+static int finish_upload(const struct object_place *place, int fd, const char *id, int64_t bytes,
+                         enum object_mode mode, struct error *err)
 {
     char hidden[HIDDEN_MAX];
     struct error why = {0};
@@ -309,7 +309,7 @@ int object_file_upload_complete(struct object_store *base, const char *name, con
     if (open_upload(store, name, id, &place, &fd, err) < 0)
         return -1;
     int64_t bytes = check_parts(&place, id, part, count, err);
-    int result = bytes < 0 ? -1 : finish(&place, fd, id, bytes, mode, err);
+    int result = bytes < 0 ? -1 : finish_upload(&place, fd, id, bytes, mode, err);
     close(fd);
     close(place.folder_fd);
     if (result < 0)

@@ -40,7 +40,8 @@ static int head(struct object_store *base, const char *name, struct object_info 
     return head_key(store, key, ret, err);
 }
 
-static int get(struct object_store *base, const char *name, int64_t most, struct str *out, struct error *err)
+static int get_object(struct object_store *base, const char *name, int64_t most, struct str *out,
+                      struct error *err)
 {
     struct s3_store *store = (struct s3_store *)base;
     char key[S3_KEY_MAX];
@@ -80,8 +81,8 @@ static int is_ours(struct s3_store *store, const char *key, const struct object_
     return result;
 }
 
-static int put(struct object_store *base, const char *name, const struct object_body *body,
-               enum object_mode mode, struct error *err)
+static int put_object(struct object_store *base, const char *name, const struct object_body *body,
+                      enum object_mode mode, struct error *err)
 {
     struct s3_store *store = (struct s3_store *)base;
     char key[S3_KEY_MAX];
@@ -167,11 +168,11 @@ static void s3_free(struct object_store *base)
 static const struct object_ops s3_ops = {
     .free = s3_free,
     .head = head,
-    .get = get,
+    .get = get_object,
     .read = s3_read,
     .list = s3_list,
     .list_folders = s3_list_folders,
-    .put = put,
+    .put = put_object,
     .delete = delete,
     .upload_open = s3_upload_open,
     .upload_parts = s3_upload_parts,

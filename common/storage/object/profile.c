@@ -43,7 +43,7 @@ static char *trim(char *text)
     return text;
 }
 
-static int set(struct profile *profile, const char *name, const char *value, struct error *err)
+static int set_entry(struct profile *profile, const char *name, const char *value, struct error *err)
 {
     static const char *const others[] = {"credential_process", "sso_session", "sso_start_url",
                                          "source_profile", "credential_source"};
@@ -104,7 +104,7 @@ static int parse_line(struct parsing *p, char *line, struct error *err)
     if (!indented)
         text_copy(p->group, sizeof p->group, *value ? "" : name);
     snprintf(key, sizeof key, "%s%s%s", p->group, p->group[0] ? "." : "", name);
-    return *value ? set(p->profile, key, value, err) : 0;
+    return *value ? set_entry(p->profile, key, value, err) : 0;
 }
 
 int profile_parse(struct profile *profile, const char *name, bool config, const char *text, struct error *err)

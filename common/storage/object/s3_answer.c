@@ -18,7 +18,7 @@ static const char *below(const char *path, const char *parent)
     return path + length + 1;
 }
 
-static int take(char *out, size_t size, const char *text, const char *what, struct error *err)
+static int take_text(char *out, size_t size, const char *text, const char *what, struct error *err)
 {
     return text_copy(out, size, text) ? 0 : err_set(err, ERR_DATA, "%s of %zu bytes", what, strlen(text));
 }
@@ -110,7 +110,7 @@ static int page_frame(void *ctx, const char *path, const char *text, struct erro
     if (!strcmp(name, "IsTruncated"))
         page->more = !strcmp(text, "true");
     if (!strcmp(name, "NextContinuationToken"))
-        return take(page->next, S3_TOKEN_MAX, text, "NextContinuationToken", err);
+        return take_text(page->next, S3_TOKEN_MAX, text, "NextContinuationToken", err);
     return 0;
 }
 
@@ -136,14 +136,14 @@ static int object_field(struct page *page, const char *name, const char *text, s
 {
     if (!strcmp(name, "Key")) {
         page->named = true;
-        return take(page->key, sizeof page->key, text, "Key", err);
+        return take_text(page->key, sizeof page->key, text, "Key", err);
     }
     if (!strcmp(name, "Size"))
         return take_count(&page->info.bytes, INT64_MAX, text, "Size", err);
     if (!strcmp(name, "LastModified"))
         return take_moment(&page->info.modified_s, text, "LastModified", err);
     if (!strcmp(name, "ETag"))
-        return take(page->info.tag, sizeof page->info.tag, text, "ETag", err);
+        return take_text(page->info.tag, sizeof page->info.tag, text, "ETag", err);
     return 0;
 }
 
@@ -161,7 +161,7 @@ static int page_closed(void *ctx, const char *path, const char *text, struct err
     }
     if (strcmp(path, "ListBucketResult/CommonPrefixes/Prefix") != 0)
         return 0;
-    if (take(page->prefix, sizeof page->prefix, text, "Prefix", err) < 0 ||
+    if (take_text(page->prefix, sizeof page->prefix, text, "Prefix", err) < 0 ||
         name_done(page, page->prefix, err) < 0)
         return -1;
     return page->reader->folder ? page->reader->folder(page->reader->ctx, page->prefix, err) : 0;
@@ -204,9 +204,9 @@ static int uploads_frame(void *ctx, const char *path, const char *text, struct e
     if (!strcmp(name, "IsTruncated"))
         u->more = !strcmp(text, "true");
     if (!strcmp(name, "NextKeyMarker"))
-        return take(u->key, sizeof u->key, text, "NextKeyMarker", err);
+        return take_text(u->key, sizeof u->key, text, "NextKeyMarker", err);
     if (!strcmp(name, "NextUploadIdMarker"))
-        return take(u->next_id, OBJECT_UPLOAD_MAX, text, "NextUploadIdMarker", err);
+        return take_text(u->next_id, OBJECT_UPLOAD_MAX, text, "NextUploadIdMarker", err);
     return 0;
 }
 
@@ -230,9 +230,9 @@ static int uploads_closed(void *ctx, const char *path, const char *text, struct 
     if (!name)
         return 0;
     if (!strcmp(name, "Key"))
-        return take(u->key, sizeof u->key, text, "Key", err);
+        return take_text(u->key, sizeof u->key, text, "Key", err);
     if (!strcmp(name, "UploadId"))
-        return take(u->id, sizeof u->id, text, "UploadId", err);
+        return take_text(u->id, sizeof u->id, text, "UploadId", err);
     return 0;
 }
 
@@ -246,7 +246,7 @@ int s3_answer_uploads(const void *bytes, size_t length, const struct s3_uploads_
     if (!u.ended)
         return err_set(err, ERR_DATA, "no list of uploads");
     if (u.more && ((u.encoded && decode(u.key, "NextKeyMarker", err) < 0) ||
-                   take(next_key, S3_KEY_MAX, u.key, "NextKeyMarker", err) < 0))
+                   take_text(next_key, S3_KEY_MAX, u.key, "NextKeyMarker", err) < 0))
         return -1;
     if (u.more && !next_key[0])
         return err_set(err, ERR_DATA, "a list of uploads cut in two without a marker");
@@ -287,9 +287,9 @@ static int part_field(struct parts *p, const char *name, const char *text, struc
     if (!strcmp(name, "Size"))
         return take_count(&p->part.bytes, INT64_MAX, text, "Size", err);
     if (!strcmp(name, "ETag"))
-        return take(p->part.tag, sizeof p->part.tag, text, "ETag", err);
+        return take_text(p->part.tag, sizeof p->part.tag, text, "ETag", err);
     if (!strcmp(name, "ChecksumCRC32C"))
-        return take(p->crc, sizeof p->crc, text, "ChecksumCRC32C", err);
+        return take_text(p->crc, sizeof p->crc, text, "ChecksumCRC32C", err);
     return 0;
 }
 
@@ -330,7 +330,7 @@ static int upload_closed(void *ctx, const char *path, const char *text, struct e
 {
     if (strcmp(path, "InitiateMultipartUploadResult/UploadId") != 0)
         return 0;
-    return take(ctx, OBJECT_UPLOAD_MAX, text, "UploadId", err);
+    return take_text(ctx, OBJECT_UPLOAD_MAX, text, "UploadId", err);
 }
 
 int s3_answer_upload(const void *bytes, size_t length, char id[OBJECT_UPLOAD_MAX], struct error *err)
@@ -373,11 +373,11 @@ static int session_closed(void *ctx, const char *path, const char *text, struct 
     if (!name)
         return 0;
     if (!strcmp(name, "AccessKeyId"))
-        return take(ret->access_key, sizeof ret->access_key, text, name, err);
+        return take_text(ret->access_key, sizeof ret->access_key, text, name, err);
     if (!strcmp(name, "SecretAccessKey"))
-        return take(ret->secret_key, sizeof ret->secret_key, text, name, err);
+        return take_text(ret->secret_key, sizeof ret->secret_key, text, name, err);
     if (!strcmp(name, "SessionToken"))
-        return take(ret->token, sizeof ret->token, text, name, err);
+        return take_text(ret->token, sizeof ret->token, text, name, err);
     if (!strcmp(name, "Expiration"))
         return take_moment(&ret->ends_s, text, name, err);
     return 0;

@@ -104,13 +104,13 @@ static enum s3_action judge_good(struct s3_task *task)
     return S3_FINAL;
 }
 
-/* Of that try: another request may have set the clock since. */
+/* Whether the clock was off when that try was signed: another request may have set it since. */
 static bool clock_was_off(const struct s3_task *task)
 {
     return task->date_s >= 0 && llabs(task->date_s - task->signed_s) > SKEW_S;
 }
 
-/* Of a refusal with a status of 300 or more. */
+/* What to do about a refusal with a status of 300 or more. */
 static enum s3_action judge_refusal(struct s3_task *task)
 {
     const char *code = task->refusal.code;

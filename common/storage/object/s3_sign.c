@@ -7,7 +7,7 @@
 #include "common/storage/object/crc32c.h"
 #include "common/storage/object/s3.h"
 
-/* Of four bytes: "AAAAAA==". */
+/* Four bytes are eight characters: "AAAAAA==". */
 static void base64_of_crc(uint32_t crc, char out[12])
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -295,7 +295,7 @@ static struct update_rule rule_of(const struct backend_rule *r)
                                 .clip_norm = r->clip_norm};
 }
 
-static int take(struct backend_cpu *c, const struct backend_options *o, struct error *err)
+static int take_parts(struct backend_cpu *c, const struct backend_options *o, struct error *err)
 {
     struct gpt_options options = {
         .sequences = o->sequences, .isa = o->isa, .precision = c->precision, .recompute = o->recompute};
@@ -318,7 +318,7 @@ int backend_cpu_open(struct backend **ret, const struct backend_options *options
     c->precision = options->bf16 ? GPT_BF16 : GPT_FP32;
     c->mixed = options->mixed;
     c->rule = rule_of(&options->rule);
-    if (take(c, options, err) < 0) {
+    if (take_parts(c, options, err) < 0) {
         cpu_free(&c->base);
         return -1;
     }

@@ -16,8 +16,8 @@ static void fill_tokens(int32_t *tokens)
         tokens[i] = (i * 89 + i * i * 7) % VOCABULARY;
 }
 
-static int run(struct gpt *gpt, const struct model_layout *layout, float *params, float *grads,
-               uint8_t out[RM_HASH_BYTES], struct error *err)
+static int run_probe(struct gpt *gpt, const struct model_layout *layout, float *params, float *grads,
+                     uint8_t out[RM_HASH_BYTES], struct error *err)
 {
     int32_t tokens[SEQUENCES * (CONTEXT + 1)];
     float loss;
@@ -48,7 +48,7 @@ int probe_cpu(const char *isa, enum gpt_precision precision, struct pool *pool, 
     if (!numbers)
         err_set(err, ERR_MACHINE, "no memory for the probe");
     else if (gpt_open(&gpt, layout, &options, pool, err) == 0)
-        result = run(gpt, layout, numbers, numbers + layout->parameters, out, err);
+        result = run_probe(gpt, layout, numbers, numbers + layout->parameters, out, err);
     gpt_free(gpt);
     free(numbers);
     free(layout);

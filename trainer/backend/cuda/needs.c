@@ -53,19 +53,19 @@ static int64_t pieces_of(const struct model_layout *l)
     return pieces;
 }
 
-/* Of one token in one block: both norms' results, queries, keys and values, attention's result, the middle's
- * four widths before and after GELU; the residual stream twice, in fp32; and what norms and attention keep of
- * each row. */
+/* What one token needs in one block: both norms' results, queries, keys and values, attention's result, the
+ * middle's four widths before and after GELU; the residual stream twice, in fp32; and what norms and
+ * attention keep of each row. */
 static int64_t block_bytes(const struct model_shape *m, int64_t number)
 {
     const int64_t widths = 1 + 3 + 1 + 1 + 4 + 4, rows = 2 * 2 + m->heads;
     return widths * m->width * number + 2 * (int64_t)m->width * FLOAT_BYTES + rows * FLOAT_BYTES;
 }
 
-/* Of one token beside its blocks, once: the stream behind them, its gradient, and that of a norm's result, in
- * fp32; what a product adds to the stream or takes from it, and four widths of gradient, and the last norm's
- * result; of each row what the last norm and attention's way back keep, its loss and its token; and its part
- * of the shares that norms' gradients are added up from. */
+/* What one token needs beside its blocks, once: the stream behind them, its gradient, and that of a norm's
+ * result, in fp32; what a product adds to the stream or takes from it, and four widths of gradient, and the
+ * last norm's result; of each row what the last norm and attention's way back keep, its loss and its token;
+ * and its part of the shares that norms' gradients are added up from. */
 static int64_t between_bytes(const struct model_shape *m, int64_t number)
 {
     const int64_t widths = 1 + 1 + 1 + 1 + 4, rows = 2 + m->heads + 1 + 4;

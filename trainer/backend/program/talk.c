@@ -141,8 +141,8 @@ static int take_caller(struct talk *t, const struct talk_options *o, rm_time unt
     return 0;
 }
 
-static int hear(struct talk *t, union packet *p, const struct talk_options *o, rm_time until,
-                struct error *err)
+static int hear_packet(struct talk *t, union packet *p, const struct talk_options *o, rm_time until,
+                       struct error *err)
 {
     for (;;) {
         int got = receive(t, p, err);
@@ -216,7 +216,7 @@ static int hear_the_rest(struct talk *t, const struct talk_options *o, rm_time u
     union packet p;
     struct error ignored;
     do
-        if (hear(t, &p, o, until, &ignored) < 0)
+        if (hear_packet(t, &p, o, until, &ignored) < 0)
             return -1;
     while (p.word != PROGRAM_READY);
     return -1;
@@ -228,7 +228,7 @@ static int hear_out(struct talk *t, const struct talk_options *o, rm_time until,
 {
     union packet p;
     struct sha256 *hash;
-    if (hear(t, &p, o, until, err) < 0)
+    if (hear_packet(t, &p, o, until, err) < 0)
         return -1;
     if (p.word != PROGRAM_HELLO)
         return over(t, err, "the program does not begin with hello");
@@ -237,7 +237,7 @@ static int hear_out(struct talk *t, const struct talk_options *o, rm_time until,
         return hear_the_rest(t, o, until);
     hash = sha256_open();
     int result;
-    while ((result = hear(t, &p, o, until, err)) == 0 && p.word == PROGRAM_GRADIENT &&
+    while ((result = hear_packet(t, &p, o, until, err)) == 0 && p.word == PROGRAM_GRADIENT &&
            (result = add_gradient(layout, &p.gradient, err)) == 0) {
         sha256_add(hash, p.gradient.name, strlen(p.gradient.name) + 1);
         sha256_add(hash, &p.gradient.count, sizeof p.gradient.count);

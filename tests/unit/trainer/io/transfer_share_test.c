@@ -93,7 +93,7 @@ static void read_share(struct member *m, int64_t generation)
         .generation = {1, generation}, .point = {.step = 12, .lineage = {7}}, .exact = true, .arrays = a};
     for (int t = 0; t < layout.tensors; t++)
         m->share.point.k[t] = t - 5;
-    for (int i = 0; i < TRANSFER_ARRAYS; i++) {
+    for (int i = 0; i < MODEL_ARRAYS; i++) {
         m->share.range[i] = model_part(a.count, m->worker, m->n);
         if (i == 2) /* all of v is the last one's */
             m->share.range[i] = (struct model_range){0, m->worker == m->n - 1 ? a.count : 0};
@@ -134,7 +134,7 @@ static void expect_all(struct member *m)
     pthread_join(m->thread, NULL);
     cr_assert_eq(m->result, 0, "%s", m->err.text);
     cr_assert(set_is_empty(m->missing));
-    for (int i = 0; i < TRANSFER_ARRAYS; i++)
+    for (int i = 0; i < MODEL_ARRAYS; i++)
         for (int64_t e = 0; e < a.count; e++)
             cr_assert(array_of(&a, i)[e] == value(i, e), "member %d: element %lld of array %d", m->worker,
                       (long long)e, i);
@@ -274,7 +274,7 @@ Test(transfer_share, the_bytes_may_move_while_they_are_given, .init = begin)
     size_t bytes = (size_t)a.count * sizeof(float);
     float *copy = calloc(3, bytes);
     struct state_arrays beside = a;
-    for (int i = 0; i < TRANSFER_ARRAYS; i++) {
+    for (int i = 0; i < MODEL_ARRAYS; i++) {
         beside.array[i].at = far_here(copy + i * a.count);
         memcpy(array_of(&beside, i), array_of(&a, i), bytes);
     }

@@ -6,8 +6,8 @@
 
 enum { CPU_NAME_MAX = 128 };
 
-/* Of the first CPU in that file; a machine's cores are taken to be alike. "unknown CPU (0/0/0)" where nothing
- * is said. */
+/* Names the first CPU in that file; a machine's cores are taken to be alike. "unknown CPU (0/0/0)" where
+ * nothing is said. */
 void cpu_name(const char *cpuinfo, char out[CPU_NAME_MAX]);
 
 #endif

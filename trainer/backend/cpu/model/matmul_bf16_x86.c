@@ -86,7 +86,7 @@ struct packing {
     struct group group[GROUPS_MAX];
 };
 
-/* Of 16 rows of 16 words each, their columns. */
+/* Turns 16 rows of 16 words each into their columns. */
 INLINE void transpose(__m512i w[LANES])
 {
     __m512i t[LANES];

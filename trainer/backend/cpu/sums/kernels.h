@@ -34,7 +34,7 @@ struct kernel_sums_args {
     uint64_t at; /* as above */
 };
 
-/* Of the words' values, not scaled by 2^-k. */
+/* The sums are of the words' values, not scaled by 2^-k. */
 struct kernel_sums {
     double square;            /* of fp32 */
     struct wide square_fixed; /* of int32: exact */

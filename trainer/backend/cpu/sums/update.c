@@ -43,7 +43,8 @@ static void sum_piece(void *ctx, int i, int thread)
     s->scratch[i] = (struct state_scratch){sums.square, sums.square_fixed, sums.sum, sums.proof, 0};
 }
 
-/* Of integers: exact in each tensor, whoever adds what in which order; then in the order of the tensors. */
+/* Integers add up exactly in each tensor, whoever adds what in which order; the tensors follow in their
+ * order. */
 static double square_of_fixed(const struct update *u)
 {
     const struct state *s = u->state;
@@ -58,7 +59,7 @@ static double square_of_fixed(const struct update *u)
     return sum;
 }
 
-/* Of fp32: the pieces in their order, whoever worked them out. */
+/* Sums in fp32 are added piece by piece in the pieces' order, whoever worked them out. */
 static double square_of_floats(const struct update *u)
 {
     const struct state *s = u->state;

@@ -4,7 +4,7 @@
 
 #include "trainer/backend/cuda/driver/cublaslt_abi.h"
 
-/* Of each kind of descriptor. */
+/* The calls that make and end each kind of descriptor. */
 #define CUBLASLT_CALLS_OF_DESCRIPTORS(C)                                                                     \
     C(cublasLtMatmulDescCreate,                                                                              \
       (cublasLtMatmulDesc_t * desc, cublasComputeType_t compute, cudaDataType_t scale))                      \

@@ -99,7 +99,7 @@ struct asked {
     int *to;
 };
 
-static int ask(struct cuda_device *d, const struct asked *asked, size_t count, struct error *err)
+static int ask_device(struct cuda_device *d, const struct asked *asked, size_t count, struct error *err)
 {
     for (size_t i = 0; i < count; i++)
         if (cuda_check(d, d->driver->calls.cuDeviceGetAttribute(asked[i].to, asked[i].which, d->number),
@@ -149,7 +149,7 @@ static int learn(struct cuda_device *d, struct error *err)
         {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, &exports},
     };
     snprintf(d->label, sizeof d->label, "%s %s", d->name, d->uuid);
-    if (ask(d, asked, sizeof asked / sizeof *asked, err) < 0)
+    if (ask_device(d, asked, sizeof asked / sizeof *asked, err) < 0)
         return -1;
     return fits(d, mode, maps, exports, err);
 }

@@ -104,7 +104,7 @@ static int no_device(const struct cuda_driver *d, struct error *err)
     return err_class(err, CLASS_MACHINE);
 }
 
-static int start(struct cuda_driver *d, struct error *err)
+static int start_driver(struct cuda_driver *d, struct error *err)
 {
     CUresult code = d->calls.cuInit(0);
     if (code == CUDA_ERROR_NO_DEVICE)
@@ -132,7 +132,7 @@ static int open_driver(struct cuda_driver *d, struct error *err)
                 missing, d->version / 1000, d->version % 1000 / 10);
         return err_class(err, CLASS_MACHINE);
     }
-    return start(d, err);
+    return start_driver(d, err);
 }
 
 int cuda_driver_open(struct cuda_driver **ret, struct error *err)

@@ -126,7 +126,7 @@ int cuda_event_ms(const struct cuda_event *begin, const struct cuda_event *end, 
 
 /* ---- graphs ---- */
 
-/* Of this thread alone: others may take memory and load code meanwhile. */
+/* What is captured is this thread's alone: others may take memory and load code meanwhile. */
 int cuda_graph_begin(struct cuda_stream *s, struct error *err)
 {
     return cuda_check(

@@ -195,7 +195,7 @@ static int check_room(struct backend_gpu *g, struct error *err)
     return cuda_needs_check(&g->needs, &shape, &room, err);
 }
 
-static int take(struct backend_gpu *g, const struct backend_gpu_parts *parts, struct error *err)
+static int take_parts(struct backend_gpu *g, const struct backend_gpu_parts *parts, struct error *err)
 {
     const struct cuda_lane_options options = {.layout = g->layout,
                                               .sequences = g->sequences,
@@ -223,7 +223,7 @@ int backend_gpu_open_with(struct backend **ret, const struct backend_options *op
     g->layout = options->layout;
     g->sequences = options->sequences;
     g->rule = options->rule;
-    if (take(g, parts, err) < 0) {
+    if (take_parts(g, parts, err) < 0) {
         gpu_free(&g->base);
         return -1;
     }

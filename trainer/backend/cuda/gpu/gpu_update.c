@@ -50,7 +50,7 @@ static int sum_pieces(struct update *u, struct error *err)
     return cuda_stream_wait(&g->stream, err);
 }
 
-/* Of integers: exact in each tensor; then in the order of the tensors. */
+/* Integers add up exactly in each tensor; the tensors follow in their order. */
 static double square_of_fixed(const struct update *u)
 {
     const struct state *s = u->state;

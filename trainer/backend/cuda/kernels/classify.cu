@@ -34,7 +34,7 @@ DEVICE void classify_some(const struct classify_args *a, int64_t row, int64_t fi
             seen->sum += classify_exp(x[k] - most);
 }
 
-/* Of the whole row, in all threads. */
+/* Finds the greatest of the whole row, for all threads. */
 DEVICE struct classify_seen classify_look(const struct classify_args *a, struct block_meetings *m,
                                           int64_t row)
 {

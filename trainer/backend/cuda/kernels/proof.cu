@@ -17,7 +17,7 @@ DEVICE uint64_t proof_of_element(float param, float m, float v)
     return bits_of(param) + 0x9e3779b97f4a7c15u * bits_of(m) + 0xc2b2ae3d27d4eb4fu * bits_of(v);
 }
 
-/* Of a warp's lanes, in lane 0. */
+/* Adds up what a warp's lanes have, for lane 0. */
 DEVICE uint64_t proof_of_warp(uint64_t proof)
 {
     for (int n = WARP / 2; n > 0; n /= 2)

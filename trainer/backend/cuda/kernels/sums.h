@@ -9,7 +9,7 @@
 
 enum { SUMS_THREADS = 256, SUMS_COLUMNS = 16 };
 
-/* Of a piece's words; squares are of the values, not scaled. */
+/* The sums of a piece's words; squares are of the values, not scaled. */
 struct sums_of_piece {
     double square;                    /* of fp32, in the CPU's order; 0 where words are int32 */
     uint64_t square_high, square_low; /* of int32, exact: high * 2^64 + low; 0 where words are fp32 */

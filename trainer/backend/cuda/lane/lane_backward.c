@@ -32,7 +32,7 @@ static int sum_columns(struct cuda_lane *l, struct columns_args args, struct err
                        &args, err);
 }
 
-/* Of a bias: the sums of dy's columns (N, columns), bf16. */
+/* The gradient of a bias is the sums of dy's columns (N, columns), bf16. */
 static int add_bias(struct cuda_lane *l, int tensor, CUdeviceptr dy, struct error *err)
 {
     const int64_t columns = l->layout->tensor[tensor].count;

@@ -99,16 +99,15 @@ static void make(void)
 
 static int load_newest(float *state, struct error *err)
 {
-    struct model_range range[3];
-    struct checkpoint_share share = {.store = fixture_store,
-                                     .step = m.step,
-                                     .lineage = m.lineage,
-                                     .layout = layout,
-                                     .parts = 1,
-                                     .shares = set_of(0),
-                                     .params = state,
-                                     .m = state + layout->parameters,
-                                     .v = state + 2 * layout->parameters};
+    struct model_range range[MODEL_ARRAYS_MAX];
+    struct checkpoint_share share = {
+        .store = fixture_store,
+        .step = m.step,
+        .lineage = m.lineage,
+        .layout = layout,
+        .parts = 1,
+        .shares = set_of(0),
+        .array = {state, state + layout->parameters, state + 2 * layout->parameters}};
     return checkpoint_load_share(&share, range, NULL, err);
 }
 

@@ -15,15 +15,14 @@ static struct manifest m;
 static struct checkpoint_share share_of(const struct model_layout *layout, float *state, int parts,
                                         struct worker_set shares)
 {
-    return (struct checkpoint_share){.store = fixture_store,
-                                     .step = m.step,
-                                     .lineage = m.lineage,
-                                     .layout = layout,
-                                     .parts = parts,
-                                     .shares = shares,
-                                     .params = state,
-                                     .m = state + layout->parameters,
-                                     .v = state + 2 * layout->parameters};
+    return (struct checkpoint_share){
+        .store = fixture_store,
+        .step = m.step,
+        .lineage = m.lineage,
+        .layout = layout,
+        .parts = parts,
+        .shares = shares,
+        .array = {state, state + layout->parameters, state + 2 * layout->parameters}};
 }
 
 static struct model_layout *save(int writers)
@@ -35,9 +34,9 @@ static struct model_layout *save(int writers)
 }
 
 /* Marks what a share holds; each element may be marked once. */
-static void mark(uint8_t *seen, int64_t parameters, const struct model_range range[SHARE_ARRAYS])
+static void mark(uint8_t *seen, int64_t parameters, const struct model_range range[MODEL_ARRAYS_MAX])
 {
-    for (int a = 0; a < SHARE_ARRAYS; a++)
+    for (int a = 0; a < MODEL_ARRAYS; a++)
         for (int64_t i = range[a].first; i < range[a].first + range[a].count; i++)
             cr_assert_eq(seen[a * parameters + i]++, 0, "element %lld of array %d is in two shares",
                          (long long)i, a);
@@ -49,7 +48,7 @@ static void read_in_shares(const struct model_layout *layout, int parts)
     float *state = fixture_state(layout, 77), *expected = fixture_state(layout, 3);
     uint8_t *seen = calloc(elements, 1);
     for (int i = 0; i < parts; i++) {
-        struct model_range range[SHARE_ARRAYS];
+        struct model_range range[MODEL_ARRAYS_MAX];
         struct error err = {0};
         struct checkpoint_share share = share_of(layout, state, parts, set_of(i));
         cr_assert_eq(checkpoint_load_share(&share, range, NULL, &err), 0, "%s", err.text);
@@ -81,7 +80,7 @@ Test(share, one_reader_may_read_what_others_did_not_give)
 {
     struct model_layout *layout = save(3);
     float *state = fixture_state(layout, 77), *expected = fixture_state(layout, 3);
-    struct model_range range[SHARE_ARRAYS];
+    struct model_range range[MODEL_ARRAYS_MAX];
     struct error err = {0};
     struct checkpoint_share share = share_of(layout, state, 5, set_of_bits(0x15));
     cr_assert_eq(checkpoint_load_share(&share, range, NULL, &err), 0, "%s", err.text);
@@ -142,7 +141,7 @@ Test(share, a_flipped_byte_is_found_by_who_holds_its_share)
     for (int flipped = 0; flipped < PARTS; flipped++) {
         struct model_layout *layout = save(4);
         float *state = fixture_state(layout, 77);
-        struct model_range range[SHARE_ARRAYS];
+        struct model_range range[MODEL_ARRAYS_MAX];
         int piece = 0;
         while (share_of_piece(&m, piece, PARTS) != flipped)
             piece++;
@@ -168,7 +167,7 @@ Test(share, a_state_is_found_by_step_and_lineage)
 {
     struct model_layout *layout = save(2);
     float *state = fixture_state(layout, 77);
-    struct model_range range[SHARE_ARRAYS];
+    struct model_range range[MODEL_ARRAYS_MAX];
     struct error err = {0};
     uint8_t other[RM_HASH_BYTES];
     fixture_lineage(other, 5, 4);
@@ -188,7 +187,7 @@ Test(share, who_is_told_to_give_up_blames_nobody)
 {
     struct model_layout *layout = save(2);
     float *state = fixture_state(layout, 77);
-    struct model_range range[SHARE_ARRAYS];
+    struct model_range range[MODEL_ARRAYS_MAX];
     struct error err = {0};
     atomic_int stop = 1;
     struct checkpoint_share share = share_of(layout, state, 1, set_of(0));
