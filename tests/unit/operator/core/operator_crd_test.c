@@ -360,7 +360,7 @@ static int count_unwritten(const struct yml *properties, const struct members *m
         for (int i = first; i < m->count && m->one[i].depth >= depth; i++)
             written |= m->one[i].depth == depth && !strcmp(m->one[i].key, node->key);
         if (!written)
-            cr_log_error("nobody writes %s", node->key);
+            cr_log_info("nobody writes %s", node->key);
         unwritten += !written;
     }
     return unwritten;
@@ -376,7 +376,7 @@ static int count_strays(const struct yml *schema, const struct members *m, int f
             continue;
         const struct yml *node = yml_get(properties, m->one[i].key), *inner = node;
         if (!node)
-            cr_log_error("%s has no place", m->one[i].key);
+            cr_log_info("%s has no place", m->one[i].key);
         if (m->one[i].list)
             inner = yml_get(node, "items");
         if (!node || has_own(m, i) != (yml_get(inner, "properties") != NULL))
