@@ -20,7 +20,8 @@
 static const rm_time heartbeat = 200 * RM_MS, lost_after = SIM_LOST_AFTER, form_timeout = 2 * RM_S;
 static const rm_time stuck_most = 12 * RM_S; /* longer than anybody is given to answer a stop */
 static const rm_time harm_until = 20 * RM_S, all_over = 300 * RM_S;
-static const char *const plants[PLANTS] = {"", "gone-early", "count-anew", "left-behind"};
+static const char *const plants[PLANTS] = {
+    "", "gone-early", "count-anew", "left-behind", "notice-late", "withdrawal-unsaid"};
 
 static struct rdzv_out *coordinator_out;
 static struct agent_out *agent_out;
@@ -52,7 +53,7 @@ static void trace(const struct sim *sim, const char *who, int node, const struct
     printf("%9.4f %s %d %s\n", (double)sim->now / RM_S, who, node, text);
 }
 
-static struct ev *add(struct sim *sim, rm_time at, enum kind kind, int a, int b)
+struct ev *add(struct sim *sim, rm_time at, enum kind kind, int a, int b)
 {
     if (sim->queued == QUEUE_MAX) {
         fprintf(stderr, "the queue is full\n");
@@ -93,6 +94,8 @@ static void end_after(struct sim *sim, int node, int which, rm_time after, int c
 static void plan_end(struct sim *sim, int node, int which)
 {
     bool fails = !harm_is_over(sim) && one_in(sim, 12), soon = harm_is_over(sim) || one_in(sim, 12);
+    fails = fails && !sim->notices.calm;
+    soon = soon && (harm_is_over(sim) || !sim->notices.calm);
     rm_time takes = between(sim, 20 * RM_MS, 3 * RM_S);
     if (fails)
         end_after(sim, node, which, takes, one_in(sim, 2) ? FAILS : SPARED);
@@ -268,7 +271,7 @@ static void close_connection(struct sim *sim, int node)
 }
 
 /* With all that is on it, at once. */
-static void node_dies(struct sim *sim, int node, bool silently)
+void node_dies(struct sim *sim, int node, bool silently)
 {
     struct node *n = &sim->node[node];
     if (!n->alive)
@@ -281,7 +284,8 @@ static void node_dies(struct sim *sim, int node, bool silently)
         close_connection(sim, node);
     agent_free(n->agent);
     n->agent = NULL;
-    if (!sim->over)
+    sim->taken[n->worker] = !n->replaced;
+    if (!sim->over && !n->replaced)
         add(sim, sim->now + between(sim, 100 * RM_MS, 3 * RM_S), NODE_STARTS, n->worker, n->attempt + 1);
 }
 
@@ -322,6 +326,7 @@ static void agent_acts(struct sim *sim, int node, const struct agent_action *a)
         add(sim, sim->now, LAUNCHER_EXIT, node, n->launcher);
         break;
     case AGENT_EXIT:
+        notice_ends(sim, node, true);
         node_dies(sim, node, false);
         break;
     default:
@@ -329,7 +334,7 @@ static void agent_acts(struct sim *sim, int node, const struct agent_action *a)
     }
 }
 
-static void agent_event(struct sim *sim, int node, const struct agent_event *event)
+void agent_event(struct sim *sim, int node, const struct agent_event *event)
 {
     struct node *n = &sim->node[node];
     agent_step(n->agent, event, sim->now, agent_out);
@@ -367,6 +372,8 @@ static void node_starts(struct sim *sim, int worker, int attempt)
     if (sim->over || sim->nodes == NODES_MAX)
         return;
     int node = sim->nodes++;
+    sim->taken[worker] = true;
+    sim->attempt[worker] = attempt;
     struct node *n = &sim->node[node];
     struct agent_settings settings = {.job = "p",
                                       .worker = worker,
@@ -431,7 +438,7 @@ static void coordinator_acts(struct sim *sim, const struct rdzv_action *a)
     }
 }
 
-static void coordinator_event(struct sim *sim, const struct rdzv_event *event)
+void coordinator_event(struct sim *sim, const struct rdzv_event *event)
 {
     rdzv_step(sim->rdzv, event, sim->now, coordinator_out);
     for (int i = 0; i < coordinator_out->count; i++)
@@ -538,6 +545,8 @@ static void to_coordinator(struct sim *sim, const struct ev *e)
     if (!sim->rdzv)
         return;
     note_heard(sim, &sim->node[e->a], e);
+    if (e->message)
+        notice_noted(sim, e->a, e->message);
     if (e->kind == CLOSED_AT_COORDINATOR)
         coordinator_event(sim, &(struct rdzv_event){.kind = RDZV_CLOSED, .conn = e->b});
     else
@@ -621,6 +630,12 @@ static void dispatch(struct sim *sim, const struct ev *e)
     case UNCUT:
         uncut(sim, e->a);
         break;
+    case NOTICE:
+    case NOTICE_HEARD:
+    case MACHINE_GOES:
+    case EASE:
+        notice_happens(sim, e);
+        break;
     default:
         to_launcher(sim, e);
     }
@@ -661,6 +676,7 @@ static void settle_scenario(struct sim *sim)
     s->rule[SPARED] = RULE_SPARES;
     sim->stuck = one_in(sim, 3);
     sim->grace = one_in(sim, 3) ? between(sim, 3 * form_timeout, 8 * form_timeout) : 400 * RM_MS;
+    s->stop_takes = sim->grace;
 }
 
 static void clean_up(struct sim *sim)
@@ -678,11 +694,13 @@ static bool run(struct sim *sim, uint64_t seed, enum plant plant, bool traced)
 {
     *sim = (struct sim){.chance = seed, .plant = plant, .trace = traced, .now = RM_S};
     settle_scenario(sim);
+    notice_draw(sim, seed);
     coordinator_starts(sim);
     for (int w = 0; w < WORKERS; w++)
         node_starts(sim, w, 1);
-    add(sim, sim->now + (one_in(sim, 4) ? between(sim, 0, 12 * RM_MS) : between(sim, 50 * RM_MS, 4 * RM_S)),
-        HARM, 0, 0);
+    rm_time first = one_in(sim, 4) ? between(sim, 0, 12 * RM_MS) : between(sim, 50 * RM_MS, 4 * RM_S);
+    if (!sim->notices.calm)
+        add(sim, sim->now + first, HARM, 0, 0);
     while (!sim->over && !sim->violation[0]) {
         struct ev e = take_first(sim);
         sim->now = e.at;

@@ -19,7 +19,15 @@ enum {
 
 #define SIM_LOST_AFTER RM_S
 
-enum plant { PLANT_NONE, PLANT_GONE_EARLY, PLANT_COUNT_ANEW, PLANT_LEFT_BEHIND, PLANTS };
+enum plant {
+    PLANT_NONE,
+    PLANT_GONE_EARLY,
+    PLANT_COUNT_ANEW,
+    PLANT_LEFT_BEHIND,
+    PLANT_NOTICE_LATE,       /* who tells of a machine's end tells of a later moment */
+    PLANT_WITHDRAWAL_UNSAID, /* that a machine does not go after all is told to nobody */
+    PLANTS
+};
 
 enum kind {
     TO_COORDINATOR, /* a: node, b: connection */
@@ -39,7 +47,11 @@ enum kind {
     COORDINATOR_STARTS,
     NODE_STARTS, /* a: worker, b: attempt */
     HARM,
-    UNCUT, /* a: node */
+    UNCUT,        /* a: node */
+    NOTICE,       /* the next one is drawn */
+    NOTICE_HEARD, /* a: node, b: enum msg_notice_word */
+    MACHINE_GOES, /* a: node */
+    EASE,         /* a: node: whoever makes pods asks for it, and goes on asking */
 };
 
 struct ev {
@@ -73,6 +85,10 @@ struct node {
     struct msg_generation failed; /* the newest of which a launcher here said that it failed */
     rm_time failed_at;
     int failed_launcher;
+    rm_time noticed_at, doomed_at; /* its machine's end, as it was told; 0: it was not, or no more */
+    int nodes_then;                /* machines that there had been when it was told */
+    bool goes;                     /* the coordinator has heard that it will, and trains on */
+    bool replaced;                 /* another one is made in its place, or was */
 };
 
 struct sim {
@@ -100,8 +116,37 @@ struct sim {
     bool over;
     int exit_code;
     int64_t generations, harms;
+    struct notices_drawn {
+        uint64_t chance; /* apart from the rest, so that seeds without notices stay what they are */
+        bool any, calm;  /* calm: and nothing else happens */
+        int count;       /* so far */
+        int costly;      /* of them those that may end a generation */
+        int changes;     /* and how many generations they may cost at most; -1: any number */
+        int wills;
+    } notices;
+    bool taken[WORKERS + 1]; /* a worker of that index is there, or on its way */
+    int attempt[WORKERS + 1];
+    struct sim_ring { /* as the newest form says, and as the newest that was told to start was */
+        struct msg_generation generation;
+        int world, going;
+    } formed, went;
     char violation[256], end_why[200];
 };
+
+/* programs.c */
+struct ev *add(struct sim *sim, rm_time at, enum kind kind, int a, int b);
+void agent_event(struct sim *sim, int node, const struct agent_event *event);
+void coordinator_event(struct sim *sim, const struct rdzv_event *event);
+void node_dies(struct sim *sim, int node, bool silently);
+
+/* programs_notice.c: what clouds tell of machines' ends, and what must come of it */
+void notice_draw(struct sim *sim, uint64_t seed);
+void notice_happens(struct sim *sim, const struct ev *e);              /* NOTICE to EASE */
+void notice_noted(struct sim *sim, int node, const struct message *m); /* the coordinator hears it */
+void notice_form(struct sim *sim, const struct message *form);
+void notice_go(struct sim *sim);
+void notice_ends(struct sim *sim, int node, bool by_itself); /* a machine that was told so, or who is on it */
+void notice_check_end(struct sim *sim);
 
 /* programs_check.c */
 __attribute__((format(printf, 2, 3))) void violate(struct sim *sim, const char *format, ...);

@@ -53,6 +53,7 @@ void check_end(struct sim *sim)
         violate(sim, "complete, and %d of %d processes ended well", done, sim->world * PROCESSES);
     if (sim->exit_code != 0 && sim->exit_code != 5)
         violate(sim, "it ends with %d: %s", sim->exit_code, sim->end_why);
+    notice_check_end(sim);
 }
 
 /* ---- failures ---- */
@@ -92,6 +93,7 @@ static void note_go(struct sim *sim, const struct message *m)
     if (sim->sent.n)
         check_failures(sim);
     sim->sent = m->generation;
+    notice_go(sim);
     sim->stopped_at = RM_NEVER;
     sim->lost = false;
     memset(sim->failures, 0, sizeof sim->failures);
@@ -101,6 +103,8 @@ static void note_go(struct sim *sim, const struct message *m)
 
 void check_action(struct sim *sim, const struct rdzv_action *a)
 {
+    if (a->kind == RDZV_SEND && a->send.message->type == MSG_FORM)
+        notice_form(sim, a->send.message);
     if (a->kind == RDZV_SEND && a->send.message->type == MSG_GO)
         note_go(sim, a->send.message);
     if (a->kind == RDZV_SEND && a->send.message->type == MSG_STOP)
