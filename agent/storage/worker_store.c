@@ -87,6 +87,11 @@ static void piece_to_message(struct msg_piece *to, const struct manifest_piece *
     memcpy(to->sha256, from->sha256, sizeof to->sha256);
 }
 
+static enum manifest_hash hash_of(const struct job_spec *spec)
+{
+    return spec->checkpoint.hash == JOB_HASH_SHA256 ? MANIFEST_SHA256 : MANIFEST_XXH3;
+}
+
 static int write_slice(struct task *task)
 {
     struct worker_store *store = task->store;
@@ -105,6 +110,7 @@ static int write_slice(struct task *task)
                                      .state = state,
                                      .part = snapshot->part,
                                      .parts = snapshot->parts};
+    slice.hash = hash_of(store->options.spec);
     int result = checkpoint_write_slice(&slice, &pieces, &task->err);
     snapshot_unmap(store, state);
     struct msg_checkpointed *reply = &task->reply.checkpointed;
@@ -144,7 +150,8 @@ static void manifest_of(struct manifest *out, const struct task *task)
 {
     const struct worker_store *store = task->store;
     const struct msg_publish *publish = &task->request.publish;
-    *out = (struct manifest){.step = publish->step,
+    *out = (struct manifest){.hash = hash_of(store->options.spec),
+                             .step = publish->step,
                              .shape = store->layout.shape,
                              .tensors = publish->tensors,
                              .exact = publish->exact,

@@ -74,6 +74,7 @@ POINTS = {
     "listed": busy("@0", "@1"),
     "slice-asked": busy(":1@2", ":2@0") + story("bucket", ":1@2", ":2@0"),
     "slice-written": busy(":1@2", ":2@0") + story("bucket", ":1@2", ":2@0"),
+    "sums-written": busy(":1@2", ":2@0") + story("bucket", ":1@2", ":2@0"),
     "slice-saved": busy(":1@2", ":2@0") + story("bucket", ":1@2", ":2@0"),
     "publish-asked": busy(":1", ":2") + story("bucket", ":1", ":2"),
     "upload-begun": busy("") + story("bucket", ":1", ":3"),

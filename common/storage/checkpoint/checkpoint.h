@@ -59,6 +59,7 @@ struct checkpoint_slice {
     const uint8_t *lineage; /* (RM_HASH_BYTES) */
     const struct model_layout *layout;
     const float *state; /* (3, parameters); only the slice's ranges are read */
+    enum manifest_hash hash;
     int part, parts; /* of params model_weights_part(parameters, part, parts), of m and v model_part(...) */
 };
 
@@ -108,6 +109,7 @@ struct checkpoint_entry {
     bool final;
     bool exact;
     uint8_t lineage[RM_HASH_BYTES];
+    bool has_weights; /* the next one is known (manifest.h) */
     uint8_t weights_sha256[RM_HASH_BYTES];
     uint8_t data_sha256[RM_HASH_BYTES]; /* identity of the data that it was trained on */
     char fingerprint[RM_FINGERPRINT_MAX];

@@ -20,6 +20,7 @@ static void fill_entry(struct checkpoint_entry *entry, const char *name, const s
     text_copy(entry->name, sizeof entry->name, name);
     text_copy(entry->fingerprint, sizeof entry->fingerprint, m->fingerprint);
     memcpy(entry->lineage, m->lineage, RM_HASH_BYTES);
+    entry->has_weights = m->has_weights;
     memcpy(entry->weights_sha256, m->weights_sha256, RM_HASH_BYTES);
     memcpy(entry->data_sha256, m->data.sha256, RM_HASH_BYTES);
 }

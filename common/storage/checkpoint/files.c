@@ -273,7 +273,8 @@ static bool is_ours(const char *name)
         !strcmp(name, "model.safetensors") || !strcmp(name, MODEL_CARD_NAME) || folder_text_is_optional(name))
         return true;
     if (starts(name, "optimizer-"))
-        return ends(name, ".safetensors") || ends(name, ".upload") || ends(name, ".part");
+        return ends(name, ".safetensors") || ends(name, ".sums") || ends(name, ".upload") ||
+               ends(name, ".part");
     if (starts(name, "model.safetensors."))
         return ends(name, ".upload") || ends(name, ".part");
     return (starts(name, "manifest.json.") || starts(name, "config.json.")) && ends(name, ".tmp");

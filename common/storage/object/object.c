@@ -144,6 +144,11 @@ int object_put(struct object_store *store, const char *name, const struct object
     return store->ops->put(store, name, body, mode, err);
 }
 
+int64_t object_unproven(const struct object_store *store)
+{
+    return store->unproven;
+}
+
 int object_delete(struct object_store *store, const char *const *name, int count, struct error *err)
 {
     for (int i = 0; i < count; i++)

@@ -96,7 +96,8 @@ static int put(struct object_store *base, const char *name, const struct object_
         if (mode == OBJECT_CREATE && task.status == 412 && task.failures &&
             is_ours(store, key, body, NULL) == 0)
             result = 0;
-    }
+    } else if (result == 0)
+        s3_count_proof(store, &task);
     str_clear(&task.kept);
     return result;
 }

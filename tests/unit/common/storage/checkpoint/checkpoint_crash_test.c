@@ -40,13 +40,14 @@ Test(crash, at_every_fault_point_the_newest_complete_checkpoint_still_loads)
     static const struct {
         const char *fault;
         bool complete; /* the checkpoint under way is the newest already */
-    } points[] = {{"upload-begun", false},    {"object-temp", false},    {"object-temp:2", false},
-                  {"part-written", false},    {"slice-written", false},  {"slice-written:3", false},
-                  {"config-written", false},  {"upload-whole", false},   {"upload-named", false},
-                  {"model-whole", false},     {"piece-settled", false},  {"piece-settled:4", false},
-                  {"before-manifest", false}, {"object-temp:6", false},  {"after-manifest", true},
-                  {"before-delete", true},    {"before-delete:2", true}, {"file-removed", true},
-                  {"file-removed:3", true},   {"file-removed:7", true}};
+    } points[] = {{"upload-begun", false},   {"object-temp", false},     {"object-temp:2", false},
+                  {"part-written", false},   {"slice-written", false},   {"slice-written:3", false},
+                  {"sums-written", false},   {"sums-written:3", false},  {"config-written", false},
+                  {"upload-whole", false},   {"upload-named", false},    {"model-whole", false},
+                  {"piece-settled", false},  {"piece-settled:4", false}, {"before-manifest", false},
+                  {"object-temp:6", false},  {"after-manifest", true},   {"before-delete", true},
+                  {"before-delete:2", true}, {"file-removed", true},     {"file-removed:3", true},
+                  {"file-removed:7", true}};
     struct model_layout *layout = fixture_layout(&fixture_shape);
     for (size_t i = 0; i < sizeof points / sizeof *points; i++) {
         for (int64_t step = 1; step <= 3; step++) {

@@ -90,12 +90,14 @@ struct fixture_save {
     uint64_t seed; /* of the state and its lineage */
     int parts, keep;
     bool final;
+    enum manifest_hash hash;
     bool alone; /* nobody but the publisher finds damaged what stands there */
 };
 
 static inline void fixture_manifest(const struct fixture_save *save, struct manifest *m)
 {
     memset(m, 0, sizeof *m);
+    m->hash = save->hash;
     m->step = save->step;
     m->shape = save->layout->shape;
     m->tensors = save->layout->tensors;
@@ -123,6 +125,7 @@ static inline int fixture_write(const struct fixture_save *save, const float *st
                                      .lineage = m->lineage,
                                      .layout = save->layout,
                                      .state = state,
+                                     .hash = save->hash,
                                      .part = part,
                                      .parts = save->parts};
     if (checkpoint_write_slice(&slice, &pieces, err) < 0)
