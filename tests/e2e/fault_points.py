@@ -88,6 +88,7 @@ POINTS = {
     "before-manifest": busy(":1", ":2") + story("bucket", ":1", ":2"),
     "after-manifest": busy(":1", ":2") + story("bucket", ":1", ":2"),
     "published": busy(":1", ":2") + story("bucket", ":1", ":2"),
+    "read-back": busy(":1") + story("bucket", ":1"),
     "before-delete": busy(":1") + story("bucket", ":1"),
     "file-removed": busy(":1", ":3") + story("anew", ":1", ":4", ":7"),
     "share-planned": story("resumed", "@0", "@1") + story("fetched", "@0", "@1"),

@@ -13,9 +13,9 @@
 #include "common/storage/checkpoint/checkpoint.h"
 #include "common/storage/checkpoint/files.h"
 #include "common/storage/checkpoint/folder_texts.h"
-#include "common/storage/checkpoint/keep_rule.h"
 #include "common/storage/checkpoint/owner.h"
 #include "common/storage/checkpoint/piece_hash.h"
+#include "common/storage/checkpoint/standing.h"
 #include "common/storage/checkpoint/sums.h"
 #include "common/storage/checkpoint/upload.h"
 #include "common/storage/checkpoint/verify.h"
@@ -409,59 +409,6 @@ static int publish_once(struct publisher *p, struct error *err)
     return stands < 0 ? -1 : err_set(err, ERR_MACHINE, "the manifest has disappeared");
 }
 
-static bool readable(struct object_store *store, const char *name)
-{
-    struct manifest *m = malloc(sizeof *m);
-    bool is = m && checkpoint_manifest(store, name, m, NULL) == 0;
-    free(m);
-    return is;
-}
-
-static void keep_newest(const struct publisher *p)
-{
-    struct object_store *store = p->publication->store;
-    char name[CHECKPOINT_NAME_MAX];
-    int64_t *steps;
-    int count;
-    if (files_steps(store, &steps, &count, NULL) < 0)
-        return;
-    struct keep_entry *entry = calloc((size_t)count + 1, sizeof *entry);
-    for (int i = 0; entry && i < count; i++) {
-        checkpoint_name(name, steps[i], false);
-        entry[i] = (struct keep_entry){.step = steps[i],
-                                       .readable = steps[i] <= p->manifest.step && readable(store, name)};
-    }
-    if (entry)
-        keep_rule(entry, count, p->manifest.step, p->publication->keep);
-    for (int i = 0; entry && i < count; i++) {
-        if (!entry[i].goes)
-            continue;
-        checkpoint_name(name, steps[i], false);
-        FAULT("before-delete");
-        files_remove(store, name, NULL, NULL, NULL);
-    }
-    free(entry);
-    free(steps);
-}
-
-/* The newest checkpoint before this one, 0 where there is none. What is unfinished and older than that has
- * been overtaken twice; younger pieces may be all there and wait for their publisher. */
-static int64_t overtaken_before(const struct publisher *p)
-{
-    int64_t *steps, step = 0;
-    int count;
-    if (files_steps(p->publication->store, &steps, &count, NULL) < 0)
-        return 0;
-    for (int i = 0; i < count && !step; i++) {
-        char name[CHECKPOINT_NAME_MAX];
-        checkpoint_name(name, steps[i], false);
-        if (steps[i] < p->manifest.step && readable(p->publication->store, name))
-            step = steps[i];
-    }
-    free(steps);
-    return step;
-}
-
 static int publish(struct publisher *p, struct error *err)
 {
     const struct checkpoint_publication *publication = p->publication;
@@ -486,10 +433,13 @@ int checkpoint_publish(const struct checkpoint_publication *publication, struct 
     p->store = publication->store;
     int result = publish(p, err);
     if (result == 0) {
-        /* the end of a run publishes nothing of an earlier step after this */
-        int64_t before = publication->final ? p->manifest.step : overtaken_before(p);
-        keep_newest(p);
-        files_collect(p->store, before);
+        /* The end of a run publishes nothing of an earlier step after this. Of others, what is unfinished and
+         * older than the last one has been overtaken twice; younger pieces may be all there and wait for
+         * their publisher. */
+        int64_t step = p->manifest.step;
+        files_collect(p->store, publication->final ? step : standing_before(p->store, step));
+        if (publication->final) /* it has been read back; of others: checkpoint_settle */
+            standing_remove(p->store, step, publication->keep);
         *ret = p->manifest;
     }
     folder_texts_clear(&p->texts);

@@ -12,6 +12,7 @@
 #include "common/storage/checkpoint/owner.h"
 #include "common/storage/checkpoint/piece_hash.h"
 #include "common/storage/checkpoint/safetensors.h"
+#include "common/storage/checkpoint/standing.h"
 #include "common/storage/checkpoint/sums.h"
 #include "common/storage/checkpoint/upload.h"
 #include "common/storage/checkpoint/verify.h"
@@ -281,14 +282,23 @@ static int write_slice(const struct checkpoint_slice *s, struct checkpoint_piece
     return result < 0 ? err_wrap(err, "checkpoint %s of %s", w.name, object_uri(s->store)) : 0;
 }
 
+/* What earlier checkpoints left unfinished may be what fills the disk, or older ones that nobody has had the
+ * time to remove. */
+static bool make_room(const struct checkpoint_slice *s)
+{
+    struct checkpoint_settling settling = {.store = s->store, .run = s->run, .keep = s->keep};
+    bool collected = files_collect(s->store, s->step) > 0;
+    settling.step = s->keep ? standing_before(s->store, s->step) : 0;
+    return (settling.step && checkpoint_settle(&settling, NULL) > 0) || collected;
+}
+
 int checkpoint_write_slice(const struct checkpoint_slice *slice, struct checkpoint_pieces *ret,
                            struct error *err)
 {
     struct checkpoint_pieces pieces;
     struct error why = {0};
     int result = write_slice(slice, &pieces, &why);
-    /* What earlier checkpoints left unfinished may be what fills the disk. */
-    if (result < 0 && why.code == ERR_MACHINE && files_collect(slice->store, slice->step) > 0)
+    if (result < 0 && why.code == ERR_MACHINE && make_room(slice))
         result = write_slice(slice, &pieces, &why);
     if (result < 0)
         return err_from(err, &why, "%s", why.text);

@@ -144,6 +144,11 @@ int object_put(struct object_store *store, const char *name, const struct object
     return store->ops->put(store, name, body, mode, err);
 }
 
+bool object_passes_caches(const struct object_store *store)
+{
+    return store->past_caches;
+}
+
 int64_t object_unproven(const struct object_store *store)
 {
     return store->unproven;

@@ -74,6 +74,7 @@ bool object_is_clear(const struct object_store *store);
  * folder past the memory's pages, where its file system can; of a bucket over a new connection. Dearer, and
  * for one purpose: bytes that were found to be wrong are looked at again before that is believed. */
 void object_pass_caches(struct object_store *store, bool pass);
+bool object_passes_caches(const struct object_store *store);
 
 struct object_info {
     int64_t bytes;

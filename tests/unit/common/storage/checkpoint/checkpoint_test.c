@@ -530,6 +530,58 @@ Test(checkpoint, keep_counts_the_newest_and_never_final)
     free(layout);
 }
 
+/* Steps 10 to 30, none of which went for a newer one. */
+static void three_unsettled(const struct model_layout *layout)
+{
+    for (int64_t step = 10; step <= 30; step += 10) {
+        struct fixture_save save = {
+            .layout = layout, .step = step, .seed = 1, .parts = 2, .keep = 1, .unsettled = true};
+        fixture_save(&save, &m);
+        cr_assert_eq(checkpoint_beyond(fixture_store, step, 1), step / 10 - 1);
+    }
+}
+
+Test(checkpoint, older_ones_go_when_the_new_one_was_read_back_and_not_before)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    struct checkpoint_settling settling = {.store = fixture_store, .step = 30, .keep = 3};
+    struct error err = {0};
+    char path[512];
+    three_unsettled(layout);
+    cr_assert_eq(checkpoint_settle(&settling, &err), 0, "nothing is beyond three");
+    cr_assert(fixture_has("step-00000010/manifest.json") && fixture_has("step-00000020/manifest.json"));
+
+    settling.keep = 1;
+    fixture_path(path, "step-00000030/model.safetensors");
+    FILE *file = fopen(path, "r+");
+    cr_assert(file && fseek(file, -1, SEEK_END) == 0 && fputc(7, file) == 7 && fclose(file) == 0);
+    cr_assert_eq(checkpoint_settle(&settling, &err), -1);
+    cr_assert(err.code == ERR_DATA && err.class == CLASS_OBJECT && strstr(err.text, "step-00000030"), "%s",
+              err.text);
+    fixture_holds("step-00000010", layout, 1);
+    fixture_holds("step-00000020", layout, 1);
+
+    struct fixture_save again = {
+        .layout = layout, .step = 30, .seed = 1, .parts = 2, .keep = 1, .unsettled = true};
+    fixture_save(&again, &m);
+    cr_assert_eq(checkpoint_settle(&settling, &err), 1, "%s", err.text);
+    cr_assert_not(fixture_has("step-00000010") || fixture_has("step-00000020"));
+    fixture_holds("step-00000030", layout, 1);
+    free(layout);
+}
+
+Test(checkpoint, final_is_read_whole_and_older_ones_go_with_it)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    three_unsettled(layout);
+    struct fixture_save final = {
+        .layout = layout, .step = 31, .seed = 2, .parts = 2, .keep = 1, .final = true};
+    fixture_save(&final, &m);
+    cr_assert(fixture_has("step-00000030"));
+    cr_assert_not(fixture_has("step-00000010") || fixture_has("step-00000020"));
+    free(layout);
+}
+
 Test(checkpoint, keep_never_deletes_a_step_newer_than_the_one_it_publishes)
 {
     struct model_layout *layout = fixture_layout(&fixture_shape);

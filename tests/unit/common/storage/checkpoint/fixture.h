@@ -91,7 +91,8 @@ struct fixture_save {
     int parts, keep;
     bool final;
     enum manifest_hash hash;
-    bool alone; /* nobody but the publisher finds damaged what stands there */
+    bool unsettled; /* published, and not yet read back */
+    bool alone;     /* nobody but the publisher finds damaged what stands there */
 };
 
 static inline void fixture_manifest(const struct fixture_save *save, struct manifest *m)
@@ -126,6 +127,7 @@ static inline int fixture_write(const struct fixture_save *save, const float *st
                                      .layout = save->layout,
                                      .state = state,
                                      .hash = save->hash,
+                                     .keep = save->keep,
                                      .part = part,
                                      .parts = save->parts};
     if (checkpoint_write_slice(&slice, &pieces, err) < 0)
@@ -143,7 +145,10 @@ static inline int fixture_publish(const struct fixture_save *save, struct manife
                                                  .layout = save->layout,
                                                  .manifest = m,
                                                  .replaces = !save->alone};
-    return checkpoint_publish(&publication, m, err);
+    struct checkpoint_settling settling = {.store = fixture_store, .step = m->step, .keep = publication.keep};
+    if (checkpoint_publish(&publication, m, err) < 0)
+        return -1;
+    return save->final || save->unsettled || checkpoint_settle(&settling, err) >= 0 ? 0 : -1;
 }
 
 /* Writes all slices (the last first) and publishes; m is what stands in the folder then. */
