@@ -110,6 +110,8 @@ static void print_entry(const struct command *c, const struct checkpoint_entry *
     char sha256[RM_HASH_HEX];
     struct str bytes = str_init(64), age = str_init(64);
     hex_encode(e->weights_sha256, RM_HASH_BYTES, sha256);
+    if (!e->has_weights)
+        text_copy(sha256, sizeof sha256, "-");
     show_bytes(e->bytes, &bytes);
     age_text(c, written_at(c, e), &age);
     printf("%-16s %10lld %10s  %-*s  %-5s  %.*s%s\n", e->name, (long long)e->step, str_text(&bytes),
@@ -130,7 +132,7 @@ static struct js *entry_json(const struct command *c, const struct checkpoint_en
     js_set_int(one, "bytes", e->bytes);
     js_set(one, "written", *written ? js_new_string(written) : js_new_null());
     js_set_bool(one, "exact", e->exact);
-    js_set_string(one, "weightsSha256", sha256);
+    js_set(one, "weightsSha256", e->has_weights ? js_new_string(sha256) : js_new_null());
     return one;
 }
 

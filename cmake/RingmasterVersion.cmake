@@ -19,4 +19,4 @@ endif()
 string(REGEX REPLACE "-+$" "" lws "${LWS_VERSION}")
 set(RM_ORIGIN "RM_VERSION=\"${PROJECT_VERSION}\"" "RM_COMMIT=\"${commit}\""
   "RM_BUILT_WITH=\"libuv ${UV_VERSION}, jansson ${JANSSON_VERSION}, libwebsockets ${lws}, curl ${CURL_VERSION}, \
-OpenSSL ${OPENSSL_VERSION}, expat ${EXPAT_VERSION}, libyaml ${YAML_VERSION}\"")
+OpenSSL ${OPENSSL_VERSION}, expat ${EXPAT_VERSION}, libyaml ${YAML_VERSION}, xxHash ${XXHASH_VERSION}\"")

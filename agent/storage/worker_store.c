@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "agent/storage/worker_settle.h"
 #include "common/model/image.h"
 #include "common/model/snapshot.h"
 #include "common/net/session.h"
@@ -17,7 +18,10 @@
 #include "common/storage/checkpoint/place.h"
 #include "common/storage/checkpoint/tokenizer_file.h"
 
-enum { RETRIES_TELL = 3 };
+enum {
+    RETRIES_TELL = 3,
+    BEYOND_AT_ONCE = 2, /* checkpoints more than `keep`: what is published is read back at once */
+};
 
 static const rm_time silence_tells = 5 * RM_S;
 
@@ -37,6 +41,7 @@ struct worker_store {
     struct loop *loop;
     struct worker_store_options options;
     struct object_store *place; /* of the work under way */
+    struct worker_settle *settle;
     atomic_int cancel;
     atomic_bool yield;  /* the slice under way is to be given up where the store is away */
     atomic_llong signs; /* that work gets on */
@@ -87,6 +92,11 @@ static void piece_to_message(struct msg_piece *to, const struct manifest_piece *
     memcpy(to->sha256, from->sha256, sizeof to->sha256);
 }
 
+static enum manifest_hash hash_of(const struct job_spec *spec)
+{
+    return spec->checkpoint.hash == JOB_HASH_SHA256 ? MANIFEST_SHA256 : MANIFEST_XXH3;
+}
+
 static int write_slice(struct task *task)
 {
     struct worker_store *store = task->store;
@@ -103,8 +113,10 @@ static int write_slice(struct task *task)
                                      .lineage = snapshot->state.lineage,
                                      .layout = &store->layout,
                                      .state = state,
+                                     .keep = store->options.spec->checkpoint.keep,
                                      .part = snapshot->part,
                                      .parts = snapshot->parts};
+    slice.hash = hash_of(store->options.spec);
     int result = checkpoint_write_slice(&slice, &pieces, &task->err);
     snapshot_unmap(store, state);
     struct msg_checkpointed *reply = &task->reply.checkpointed;
@@ -144,7 +156,8 @@ static void manifest_of(struct manifest *out, const struct task *task)
 {
     const struct worker_store *store = task->store;
     const struct msg_publish *publish = &task->request.publish;
-    *out = (struct manifest){.step = publish->step,
+    *out = (struct manifest){.hash = hash_of(store->options.spec),
+                             .step = publish->step,
                              .shape = store->layout.shape,
                              .tensors = publish->tensors,
                              .exact = publish->exact,
@@ -173,6 +186,24 @@ static void add_tokenizer(struct worker_store *store, struct str *out)
         return;
     str_reset(out);
     log_warn("the last weights have no tokenizer beside them", "why=\"%s\"", why.text);
+}
+
+/* Older ones go, but not before it is known that the new one lies there: mostly while nobody else wants the
+ * processor. Where that took so long that two more stand than are kept, it is done before anything else. */
+static void settle(struct worker_store *store, int64_t step)
+{
+    struct checkpoint_settling settling = {
+        .store = store->place, .run = store->run, .step = step, .keep = store->options.spec->checkpoint.keep};
+    int beyond = checkpoint_beyond(store->place, step, settling.keep);
+    struct error why = {0};
+    if (beyond < BEYOND_AT_ONCE) {
+        if (beyond)
+            worker_settle_begin(store->settle, step);
+        return;
+    }
+    worker_settle_stop(store->settle);
+    if (checkpoint_settle(&settling, &why) < 0)
+        log_warn("older checkpoints stay", "why=\"%s\"", why.text);
 }
 
 static int publish(struct task *task)
@@ -204,6 +235,8 @@ static int publish(struct task *task)
                                                    .final = task->request.publish.final,
                                                    .bytes = result ? 0 : manifest_bytes(manifest + 1),
                                                    .took = clock_now() - begin};
+    if (result == 0 && !publication.final)
+        settle(store, publication.manifest->step);
     str_clear(&tokenizer);
     free(manifest);
     return result;
@@ -355,6 +388,11 @@ int worker_store_open(struct worker_store **ret, struct loop *loop,
         return -1;
     }
     owner_run(options->key, JOB_KEY_BYTES, store->run);
+    store->settle = worker_settle_open(options->spec, store->run);
+    if (!store->settle) {
+        worker_store_free(store);
+        return err_set(err, ERR_MACHINE, "no memory for checkpoints");
+    }
     if (!job_is_elastic(options->spec)) /* else `up` says it */
         model_layout_init(&store->layout, &options->spec->model.shape);
     job_spec_write_compared(options->spec, &compared);
@@ -434,6 +472,7 @@ void worker_store_free(struct worker_store *store)
         next = task->next;
         free(task);
     }
+    worker_settle_free(store->settle);
     object_free(store->place);
     free(store);
 }

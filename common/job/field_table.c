@@ -150,6 +150,9 @@ const struct job_field job_fields[] = {
      .help = "save what only workers hold that were told to go, if the time they have left is enough"},
     {"checkpoint.keep", JOB_FIELD_INT, AT(checkpoint.keep), 1, 1000, "3",
      .help = "newest checkpoints that stay; final/ is not counted"},
+    {"checkpoint.hash", JOB_FIELD_CHOICE, AT(checkpoint.hash), .fallback = "xxh3",
+     .words = {"xxh3", "sha256"},
+     .help = "what its bytes are checked by; sha256 costs ten times as much and finds intent, too"},
     {"checkpoint.process", JOB_FIELD_FIXED, .fallback = "None", .words = {"None"}, .later = "CRIU",
      .help = "freezing whole processes; not built yet"},
 

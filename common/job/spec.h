@@ -61,6 +61,9 @@ enum job_rule_action job_rule_of(const struct job_rules *rules, int exit_code);
 /* checkpoint.every: Auto. Whoever knows what a save costs and how often it was needed chooses the time. */
 #define JOB_AUTO ((rm_time)-1)
 
+/* What a checkpoint's bytes are checked by when they are read (common/storage/checkpoint/piece_hash.h). */
+enum job_hash { JOB_HASH_XXH3, JOB_HASH_SHA256 };
+
 struct job_optimizer {
     double learning_rate, min_learning_rate, weight_decay, clip_norm; /* clip_norm 0: no clipping */
     double beta1, beta2, epsilon;
@@ -130,6 +133,7 @@ struct job_spec {
         rm_time end_timeout; /* for a store that is away when the run ends */
         bool on_preemption;  /* save what only those hold who were told to go */
         int keep;
+        enum job_hash hash; /* that files are checked by */
     } checkpoint;
     struct {
         rm_time join_window, heartbeat, lost_after, form_timeout, start_timeout, step_timeout; /* 0 = Auto */

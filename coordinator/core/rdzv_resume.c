@@ -106,7 +106,7 @@ struct msg_state rdzv_newest_checkpoint(const struct rdzv *st)
     return best;
 }
 
-/* Published since, and read back whole: it is another one at the same place. */
+/* Published since: it is another one at the same place. */
 void rdzv_load_forgive(struct rdzv *st, int64_t step)
 {
     int kept = 0;

@@ -241,7 +241,7 @@ FILLED_IN = {
                               "weightDecay": 0.1, "clipNorm": 1, "beta1": 0.9, "beta2": 0.95, "epsilon": 1e-8},
                 "recompute": False, "reduction": "exact", "allowMixedHardware": False, "isa": "Auto", "device": "auto", "threads": "Auto",
                 "evaluation": {"everySteps": 0, "sequences": 256, "holdOut": 0}},
-    "checkpoint": {"resume": "Auto", "everySteps": 0, "endTimeout": "10m", "keep": 3, "maxLoss": "30m", "onPreemption": True},
+    "checkpoint": {"resume": "Auto", "everySteps": 0, "endTimeout": "10m", "keep": 3, "hash": "xxh3", "maxLoss": "30m", "onPreemption": True},
     "elasticity": {"joinWindow": "Auto", "heartbeat": "1s", "lostAfter": "5s", "formTimeout": "10s", "startTimeout": "5m", "stepTimeout": "Auto",
                    "scaleUpCooldown": "0s"},
     "failurePolicy": {"maxRestarts": 5, "within": "1h"},

@@ -277,7 +277,7 @@ def test_a_full_disk_ends_the_run_and_loses_nothing(tmp_path, small_disk, finish
     assert folder.is_mount()
 
 
-STORE_POINTS = ["upload-begun", "part-written", "slice-written", "upload-named", "model-whole", "before-manifest", "after-manifest", "before-delete"]
+STORE_POINTS = ["upload-begun", "part-written", "slice-written", "sums-written", "upload-named", "model-whole", "before-manifest", "after-manifest", "before-delete"]
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -301,7 +301,8 @@ def test_an_agent_that_dies_while_it_saves_leaves_a_checkpoint_to_go_on_from(tmp
     assert again.the("complete")["weightsSha256"] == reference()[0]
     for folder in (tmp_path / "checkpoints").glob("*/manifest.json"):
         manifest = json.loads(folder.read_text())
-        assert manifest["weightsSha256"] == rig.weights_sha256(folder.parent)
+        known = rig.weights_sha256(folder.parent) if folder.parent.name == "final" else None
+        assert manifest["weightsSha256"] == known, folder
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -77,7 +77,7 @@ def test_a_finished_run_leaves_nothing_but_what_is_told(tmp_path, finish, s3):
         assert named | {"manifest.json"} | ({"README.md"} if folder == "final" else set()) == files, folder
 
 
-POINTS = ["slice-written", "upload-begun", "config-written", "model-whole", "piece-settled", "before-manifest",
+POINTS = ["slice-written", "sums-written", "upload-begun", "config-written", "model-whole", "piece-settled", "before-manifest",
           "after-manifest", "before-delete"]
 
 

@@ -57,6 +57,7 @@ THIRD_PARTY = {
     r"expat\.h": "common/storage/object",
     r"jansson\.h": "common/wire",
     r"openssl/.*": "common/os",
+    r"xxhash\.h": "common/os",
     r"yaml\.h": "common/job",
     r"(oneapi/)?dnnl/.*|dnnl.*\.h|omp\.h": "trainer/backend/cpu/model",
 }

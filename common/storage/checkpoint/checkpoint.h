@@ -7,7 +7,8 @@
  * whole by any number of readers.
  *
  *   writers    checkpoint_write_slice(part of parts)  -> its pieces (names, ranges, hashes)
- *   publisher  checkpoint_publish(all pieces)         -> verified by reading again, manifest, older ones go
+ *   publisher  checkpoint_publish(all pieces)         -> what writers say is held to sizes and sums
+ *              checkpoint_settle                      -> read back from where it lies; older ones go
  *   readers    checkpoint_list, checkpoint_load       -> every hash is checked while reading
  *              checkpoint_load_share                  -> the same, several readers a share each
  *
@@ -21,8 +22,8 @@
  * thread of their own. A store that fails (a full disk above all) is ERR_MACHINE, damage is ERR_DATA; neither
  * touches the checkpoints that are there already.
  *
- * Fault points: slice-written, config-written, model-whole, piece-settled, before-manifest, after-manifest,
- * before-delete, damage-marked, and those of common/storage/object.
+ * Fault points: slice-written, sums-written, read-back, config-written, model-whole, piece-settled,
+ * before-manifest, after-manifest, before-delete, damage-marked, and those of common/storage/object.
  *
  * Nobody who reads changes anything. Only a publisher puts a manifest aside (manifest.damaged.json): one that
  * is proven to be damaged, of the step that it has all pieces of, where it is not the only one who says so.
@@ -60,6 +61,8 @@ struct checkpoint_slice {
     const uint8_t *lineage; /* (RM_HASH_BYTES) */
     const struct model_layout *layout;
     const float *state; /* (arrays, parameters); only the slice's ranges are read */
+    enum manifest_hash hash;
+    int keep; /* where there is no room, what is older than these goes at once; 0: nothing */
     int part,
         parts; /* of params model_weights_part(parameters, part, parts), of the others model_optimizer_part */
 };
@@ -93,14 +96,30 @@ struct checkpoint_publication {
 };
 
 /* Checks that all pieces are there, puts the parts of model.safetensors together, writes config.json and its
- * like, reads everything back against the hashes, and only then writes the manifest (which never replaces
- * another). Then deletes what `keep` doesn't cover, and what unfinished checkpoints left behind that are
- * older than the last one before this, or than final/ itself. There already with the same step and lineage:
- * success. There and damaged, as this machine reads it, it makes way where `replaces` says so and all pieces
- * are there; else it stays, and that is ERR_DATA of CLASS_OBJECT. ret: the manifest as it stands in the
- * store. Trouble with deleting is not an error. */
+ * like, and the manifest last (which never replaces another). A file whose writers saw all of it arrive has
+ * to have its size; any other is read back against the hashes before, and so is all of final/. Then what
+ * unfinished checkpoints left behind goes that are older than the last one before this, or than final/
+ * itself; with final/, which has been read, what `keep` doesn't cover, too. There already with the same step
+ * and lineage: success. There and damaged, as this machine reads it, it makes way where `replaces` says so
+ * and all pieces are there; else it stays, and that is ERR_DATA of CLASS_OBJECT. ret: the manifest as it
+ * stands in the store. Trouble with deleting is not an error. */
 int checkpoint_publish(const struct checkpoint_publication *publication, struct manifest *ret,
                        struct error *err);
+
+/* How many older checkpoints `keep` doesn't cover, now that this step is published. */
+int checkpoint_beyond(struct object_store *store, int64_t step, int keep);
+
+struct checkpoint_settling {
+    struct object_store *store;
+    const char *run; /* as above */
+    int64_t step;    /* published */
+    int keep;
+};
+
+/* Where older ones are to go: reads every byte of that step's checkpoint from where it lies, past what this
+ * machine remembers of it, and deletes them if all is right. 1: done; 0: nothing is to go, and nothing was
+ * read; -1: nothing went. ERR_DATA of CLASS_OBJECT: it is damaged. */
+int checkpoint_settle(const struct checkpoint_settling *settling, struct error *err);
 
 /* --- reading --- */
 
@@ -110,6 +129,7 @@ struct checkpoint_entry {
     bool final;
     bool exact;
     uint8_t lineage[RM_HASH_BYTES];
+    bool has_weights; /* the next one is known (manifest.h) */
     uint8_t weights_sha256[RM_HASH_BYTES];
     uint8_t data_sha256[RM_HASH_BYTES]; /* identity of the data that it was trained on */
     char fingerprint[RM_FINGERPRINT_MAX];

@@ -1,4 +1,5 @@
-/* Which checkpoints a place has, from which of them a run starts, and taking away those that are not wanted. */
+/* Which checkpoints a place has, from which of them a run starts, and taking away those that are not wanted.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,7 @@ static void fill_entry(struct checkpoint_entry *entry, const char *name, const s
     text_copy(entry->name, sizeof entry->name, name);
     text_copy(entry->fingerprint, sizeof entry->fingerprint, m->fingerprint);
     memcpy(entry->lineage, m->lineage, RM_HASH_BYTES);
+    entry->has_weights = m->has_weights;
     memcpy(entry->weights_sha256, m->weights_sha256, RM_HASH_BYTES);
     memcpy(entry->data_sha256, m->data.sha256, RM_HASH_BYTES);
 }

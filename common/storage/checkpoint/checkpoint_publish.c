@@ -1,5 +1,9 @@
 /* The last part of a save, by one publisher: all pieces are there, so it writes the configuration, joins the
- * model's file, reads back what is not proven yet, and writes the manifest, which makes it a checkpoint. */
+ * model's file, reads back what nobody vouches for, and writes the manifest, which makes it a checkpoint.
+ *
+ * Somebody vouches for a piece where its writer left sums that come to its hash, and said that all of it has
+ * arrived (sums.h). Of a file of such pieces alone only the size is looked at. final/ is read back whole: it
+ * is what the job was for, nothing trains any more, and its weightsSha256 has to be worked out. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,9 +13,10 @@
 #include "common/storage/checkpoint/checkpoint.h"
 #include "common/storage/checkpoint/files.h"
 #include "common/storage/checkpoint/folder_texts.h"
-#include "common/storage/checkpoint/keep_rule.h"
 #include "common/storage/checkpoint/owner.h"
 #include "common/storage/checkpoint/piece_hash.h"
+#include "common/storage/checkpoint/standing.h"
+#include "common/storage/checkpoint/sums.h"
 #include "common/storage/checkpoint/upload.h"
 #include "common/storage/checkpoint/verify.h"
 
@@ -22,8 +27,11 @@ struct publisher {
     struct object_store *store;
     char name[CHECKPOINT_NAME_MAX];
     struct folder_texts texts;
-    struct manifest manifest;               /* being completed; in the end what stands in the store */
-    uint8_t (*chunk_sha256)[RM_HASH_BYTES]; /* of all pieces, as they were read back */
+    struct manifest manifest;      /* being completed; in the end what stands in the store */
+    bool joined;                   /* model.safetensors came into being here, from the parts that are told */
+    bool made[MANIFEST_TEXTS];     /* the small files that did */
+    uint8_t (*sum)[RM_HASH_BYTES]; /* of all chunks of all pieces */
+    bool vouched[MANIFEST_PIECES_WRITTEN]; /* for these pieces, whose sums are there */
 };
 
 /* A run whose place was taken over while it stood still knows nothing of that: before it creates, replaces or
@@ -44,7 +52,9 @@ static int add_texts(struct manifest *m, const struct folder_texts *texts, struc
         struct manifest_piece *piece = &m->piece[m->pieces++];
         *piece = (struct manifest_piece){.bytes = (int64_t)text->text.length};
         text_copy(piece->file, sizeof piece->file, text->name);
-        sha256_once(text->text.data, text->text.length, piece->sha256);
+        struct object_body body = {.runs = 1, .run = {{text->text.data, text->text.length}}};
+        uint8_t sum[1][RM_HASH_BYTES];
+        piece_hash_body(m->hash, &body, piece->bytes, sum, piece->sha256);
     }
     return 0;
 }
@@ -128,15 +138,17 @@ static int published(struct publisher *p, bool sound, struct error *err)
     return why.code == ERR_DATA ? make_way(p, &why, err) : err_from(err, &why, "%s", why.text);
 }
 
+/* 1: it was written and has arrived; 0: there was one, or nobody knows; -1. */
 static int put_text(struct publisher *p, const char *file, const struct str *text, enum object_mode mode,
                     struct error *err)
 {
     char name[FILES_NAME_MAX];
     struct error why = {0};
+    int64_t before = object_unproven(p->store);
     files_object(name, p->name, file);
-    if (files_put(p->store, name, text, mode, &why) == 0 || (mode == OBJECT_CREATE && why.code == ERR_EXISTS))
-        return 0;
-    return err_from(err, &why, "%s", why.text);
+    if (files_put(p->store, name, text, mode, &why) == 0)
+        return object_unproven(p->store) == before;
+    return mode == OBJECT_CREATE && why.code == ERR_EXISTS ? 0 : err_from(err, &why, "%s", why.text);
 }
 
 /* What is there stays for now: another publisher of this state may be reading it, and it is the same then. */
@@ -144,9 +156,12 @@ static int write_texts(struct publisher *p, struct error *err)
 {
     if (add_texts(&p->manifest, &p->texts, err) < 0)
         return -1;
-    for (int i = 0; i < p->texts.count; i++)
-        if (put_text(p, p->texts.text[i].name, &p->texts.text[i].text, OBJECT_CREATE, err) < 0)
+    for (int i = 0; i < p->texts.count; i++) {
+        int made = put_text(p, p->texts.text[i].name, &p->texts.text[i].text, OBJECT_CREATE, err);
+        if (made < 0)
             return -1;
+        p->made[i] = made;
+    }
     FAULT("config-written");
     return 0;
 }
@@ -173,6 +188,7 @@ static int join_model(struct publisher *p, struct error *err)
         .checkpoint = p->name, .file = model_name, .lineage = m->lineage, .parts = manifest_parts(m)};
     int result = upload_finish(p->store, &upload, bytes_of_model(m), OBJECT_CREATE, &why);
     FAULT("model-whole");
+    p->joined = result == 0;
     if (result == 0 || why.code == ERR_EXISTS || why.code == ERR_NOT_FOUND)
         return 0;
     return err_from(err, &why, "%s", why.text);
@@ -206,15 +222,88 @@ static int check_file(struct publisher *p, int first, struct error *err)
                                .manifest = m,
                                .first = first,
                                .layout = p->publication->layout,
-                               .chunk_sha256 = p->chunk_sha256 + count_chunks(m, first)};
-    return verify_file(&file, m->weights_sha256, err);
+                               .sum = p->sum + count_chunks(m, first)};
+    return verify_file(&file, m->has_weights ? m->weights_sha256 : NULL, err);
+}
+
+/* --- going by what was written --- */
+
+static uint8_t (*sums_of(const struct publisher *p, int piece))[RM_HASH_BYTES]
+{
+    return p->sum + count_chunks(&p->manifest, piece);
+}
+
+static void hear_text(struct publisher *p, int piece)
+{
+    const struct manifest_piece *one = &p->manifest.piece[piece];
+    for (int i = 0; i < p->texts.count; i++) {
+        const struct folder_text *text = &p->texts.text[i];
+        uint8_t hash[RM_HASH_BYTES];
+        struct object_body body = {.runs = 1, .run = {{text->text.data, text->text.length}}};
+        if (!p->made[i] || strcmp(one->file, text->name) != 0)
+            continue;
+        piece_hash_body(p->manifest.hash, &body, one->bytes, sums_of(p, piece), hash);
+        p->vouched[piece] = true;
+    }
+}
+
+/* What one writer left says of its pieces. */
+static void hear_slice(struct publisher *p, const struct str *text)
+{
+    const struct manifest *m = &p->manifest;
+    for (int i = 0; i < m->pieces && i < MANIFEST_PIECES_WRITTEN; i++) {
+        bool arrived;
+        if (p->vouched[i] || !sums_find(text, m->hash, &m->piece[i], &arrived, sums_of(p, i)))
+            continue;
+        p->vouched[i] = arrived && (p->joined || strcmp(m->piece[i].file, model_name) != 0);
+    }
+}
+
+/* One that can't be read is no trouble: its pieces are read instead. */
+static void hear_writers(struct publisher *p)
+{
+    const struct manifest *m = &p->manifest;
+    int parts = manifest_parts(m);
+    memset(p->vouched, 0, sizeof p->vouched);
+    for (int i = 0; i < m->pieces && i < MANIFEST_PIECES_WRITTEN; i++)
+        hear_text(p, i);
+    for (int part = 0; part < parts; part++) {
+        char name[FILES_NAME_MAX];
+        struct str text = str_init(SUMS_TEXT_MAX);
+        sums_name(name, p->name, m->lineage, part, parts);
+        if (object_get(p->store, name, SUMS_TEXT_MAX, &text, NULL) == 0)
+            hear_slice(p, &text);
+        str_clear(&text);
+    }
+}
+
+/* Of all pieces of this file. */
+static bool is_vouched(const struct publisher *p, int first)
+{
+    bool all = true;
+    for (int i = first; i < verify_next_file(&p->manifest, first); i++)
+        all = all && i < MANIFEST_PIECES_WRITTEN && p->vouched[i];
+    return all;
+}
+
+static int check_size(const struct publisher *p, int first, struct error *err)
+{
+    const struct manifest *m = &p->manifest;
+    const struct manifest_piece *last = &m->piece[verify_next_file(m, first) - 1];
+    struct object_info info;
+    if (files_head(p->store, p->name, last->file, &info, err) < 0)
+        return -1;
+    if (info.bytes == last->offset + last->bytes)
+        return 0;
+    return err_set(err, ERR_DATA, "%s: it has %lld bytes instead of %lld", last->file, (long long)info.bytes,
+                   (long long)(last->offset + last->bytes));
 }
 
 static int settle_file(struct publisher *p, int first, struct error *err)
 {
     const char *file = p->manifest.piece[first].file;
     struct error why = {0};
-    if (check_file(p, first, &why) == 0)
+    if ((is_vouched(p, first) ? check_size(p, first, &why) : check_file(p, first, &why)) == 0)
         return 0;
     if (why.code != ERR_DATA)
         return err_from(err, &why, "%s", why.text);
@@ -239,17 +328,20 @@ static int settle_file(struct publisher *p, int first, struct error *err)
 
 static int settle_all(struct publisher *p, struct error *err)
 {
-    const struct manifest *m = &p->manifest;
-    free(p->chunk_sha256);
-    p->chunk_sha256 = calloc((size_t)count_chunks(m, m->pieces) + 1, RM_HASH_BYTES);
-    if (!p->chunk_sha256)
+    struct manifest *m = &p->manifest;
+    free(p->sum);
+    p->sum = calloc((size_t)count_chunks(m, m->pieces) + 1, RM_HASH_BYTES);
+    if (!p->sum)
         return err_set(err, ERR_MACHINE, "out of memory");
+    m->has_weights = p->publication->final;
+    if (!p->publication->final)
+        hear_writers(p);
     for (int i = 0; i < m->pieces; i = verify_next_file(m, i)) {
         if (settle_file(p, i, err) < 0)
             return -1;
         FAULT("piece-settled");
     }
-    manifest_cut(&p->manifest, (const uint8_t(*)[RM_HASH_BYTES])p->chunk_sha256);
+    manifest_cut(&p->manifest, (const uint8_t(*)[RM_HASH_BYTES])p->sum);
     return 0;
 }
 
@@ -317,59 +409,6 @@ static int publish_once(struct publisher *p, struct error *err)
     return stands < 0 ? -1 : err_set(err, ERR_MACHINE, "the manifest has disappeared");
 }
 
-static bool readable(struct object_store *store, const char *name)
-{
-    struct manifest *m = malloc(sizeof *m);
-    bool is = m && checkpoint_manifest(store, name, m, NULL) == 0;
-    free(m);
-    return is;
-}
-
-static void keep_newest(const struct publisher *p)
-{
-    struct object_store *store = p->publication->store;
-    char name[CHECKPOINT_NAME_MAX];
-    int64_t *steps;
-    int count;
-    if (files_steps(store, &steps, &count, NULL) < 0)
-        return;
-    struct keep_entry *entry = calloc((size_t)count + 1, sizeof *entry);
-    for (int i = 0; entry && i < count; i++) {
-        checkpoint_name(name, steps[i], false);
-        entry[i] = (struct keep_entry){.step = steps[i],
-                                       .readable = steps[i] <= p->manifest.step && readable(store, name)};
-    }
-    if (entry)
-        keep_rule(entry, count, p->manifest.step, p->publication->keep);
-    for (int i = 0; entry && i < count; i++) {
-        if (!entry[i].goes)
-            continue;
-        checkpoint_name(name, steps[i], false);
-        FAULT("before-delete");
-        files_remove(store, name, NULL, NULL, NULL);
-    }
-    free(entry);
-    free(steps);
-}
-
-/* The newest checkpoint before this one, 0 where there is none. What is unfinished and older than that has
- * been overtaken twice; younger pieces may be all there and wait for their publisher. */
-static int64_t overtaken_before(const struct publisher *p)
-{
-    int64_t *steps, step = 0;
-    int count;
-    if (files_steps(p->publication->store, &steps, &count, NULL) < 0)
-        return 0;
-    for (int i = 0; i < count && !step; i++) {
-        char name[CHECKPOINT_NAME_MAX];
-        checkpoint_name(name, steps[i], false);
-        if (steps[i] < p->manifest.step && readable(p->publication->store, name))
-            step = steps[i];
-    }
-    free(steps);
-    return step;
-}
-
 static int publish(struct publisher *p, struct error *err)
 {
     const struct checkpoint_publication *publication = p->publication;
@@ -394,14 +433,17 @@ int checkpoint_publish(const struct checkpoint_publication *publication, struct 
     p->store = publication->store;
     int result = publish(p, err);
     if (result == 0) {
-        /* the end of a run publishes nothing of an earlier step after this */
-        int64_t before = publication->final ? p->manifest.step : overtaken_before(p);
-        keep_newest(p);
-        files_collect(p->store, before);
+        /* The end of a run publishes nothing of an earlier step after this. Of others, what is unfinished and
+         * older than the last one has been overtaken twice; younger pieces may be all there and wait for
+         * their publisher. */
+        int64_t step = p->manifest.step;
+        files_collect(p->store, publication->final ? step : standing_before(p->store, step));
+        if (publication->final) /* it has been read back; of others: checkpoint_settle */
+            standing_remove(p->store, step, publication->keep);
         *ret = p->manifest;
     }
     folder_texts_clear(&p->texts);
-    free(p->chunk_sha256);
+    free(p->sum);
     free(p);
     return result;
 }

@@ -23,9 +23,9 @@ struct chunk {
     int file;  /* index of its file */
     int runs;
     struct share_run run[SHARE_RUNS_MAX];
-    char *head;          /* (bytes of the run that is not of the state), what came for it */
-    struct sha256 *hash; /* of one that comes in one run; else it is hashed when it is there */
-    uint8_t sha256[RM_HASH_BYTES];
+    char *head;                /* (bytes of the run that is not of the state), what came for it */
+    struct piece_sum *running; /* of one that comes in one run; else it is hashed when it is there */
+    uint8_t sum[RM_HASH_BYTES];
     bool read; /* and hashed */
 };
 
@@ -92,14 +92,9 @@ static int add_chunk(struct sharing *s, int piece, int64_t offset, int64_t bytes
     return 0;
 }
 
-static int64_t chunk_size(const struct manifest *m)
-{
-    return m->whole_pieces ? 0 : PIECE_CHUNK;
-}
-
 static int64_t chunks_of(const struct manifest *m, int piece)
 {
-    return piece_chunks(m->piece[piece].bytes, chunk_size(m));
+    return piece_chunks(m->piece[piece].bytes, piece_chunk(m->hash));
 }
 
 static int add_piece(struct sharing *s, int piece, struct error *err)
@@ -107,7 +102,7 @@ static int add_piece(struct sharing *s, int piece, struct error *err)
     const struct manifest *m = s->manifest;
     int64_t at = m->piece[piece].offset, n = chunks_of(m, piece);
     for (int64_t i = 0; i < n; i++) {
-        int64_t bytes = piece_chunk_bytes(m->piece[piece].bytes, chunk_size(m), i);
+        int64_t bytes = piece_chunk_bytes(m->piece[piece].bytes, piece_chunk(m->hash), i);
         if (add_chunk(s, piece, at, bytes, err) < 0)
             return -1;
         at += bytes;
@@ -137,7 +132,7 @@ static int add_wanted(struct sharing *s, struct error *err)
 
 static void came(void *ctx, const void *bytes, size_t count)
 {
-    sha256_add(ctx, bytes, count);
+    piece_sum_add(ctx, bytes, count);
 }
 
 static bool is_stopped(const struct sharing *s)
@@ -153,15 +148,15 @@ static int fill_ranges(const struct sharing *s, int from, int to, struct object_
         struct chunk *p = &s->chunk[i];
         if (p->read)
             continue;
-        sha256_free(p->hash);
-        p->hash = p->runs == 1 ? sha256_open() : NULL;
+        piece_sum_free(p->running);
+        p->running = p->runs == 1 ? piece_sum_open(s->manifest->hash) : NULL;
         for (int r = 0; r < p->runs; r++)
             range[n++] = (struct object_range){.name = s->file[p->file].name,
                                                .offset = p->run[r].offset,
                                                .bytes = p->run[r].bytes,
                                                .into = place_of(s, p, r),
-                                               .came = p->hash ? came : NULL,
-                                               .ctx = p->hash,
+                                               .came = p->running ? came : NULL,
+                                               .ctx = p->running,
                                                .tag = s->file[p->file].tag};
     }
     return n;
@@ -169,13 +164,13 @@ static int fill_ranges(const struct sharing *s, int from, int to, struct object_
 
 static void finish_chunk(const struct sharing *s, struct chunk *p)
 {
-    if (!p->hash) {
-        p->hash = sha256_open();
+    if (!p->running) {
+        p->running = piece_sum_open(s->manifest->hash);
         for (int r = 0; r < p->runs; r++)
-            sha256_add(p->hash, place_of(s, p, r), (size_t)p->run[r].bytes);
+            piece_sum_add(p->running, place_of(s, p, r), (size_t)p->run[r].bytes);
     }
-    sha256_finish(p->hash, p->sha256);
-    p->hash = NULL;
+    piece_sum_finish(p->running, p->sum);
+    p->running = NULL;
     p->read = true;
 }
 
@@ -271,13 +266,15 @@ static int damaged(const struct manifest_piece *piece, const uint8_t *found, str
 static int check_piece(const struct sharing *s, int first, int chunks, struct error *err)
 {
     const struct manifest_piece *piece = &s->manifest->piece[s->chunk[first].piece];
-    uint8_t hash[RM_HASH_BYTES];
-    struct sha256 *root = sha256_open();
+    uint8_t hash[RM_HASH_BYTES], (*sum)[RM_HASH_BYTES] = malloc((size_t)chunks * RM_HASH_BYTES);
+    if (!sum)
+        return err_set(err, ERR_MACHINE, "out of memory");
     for (int i = 0; i < chunks; i++)
-        sha256_add(root, s->chunk[first + i].sha256, RM_HASH_BYTES);
-    sha256_finish(root, hash);
-    if (!crypto_equal(chunks == 1 ? s->chunk[first].sha256 : hash, piece->sha256, RM_HASH_BYTES))
-        return damaged(piece, chunks == 1 ? s->chunk[first].sha256 : hash, err);
+        memcpy(sum[i], s->chunk[first + i].sum, RM_HASH_BYTES);
+    piece_of_sums(s->manifest->hash, (const uint8_t(*)[RM_HASH_BYTES])sum, chunks, hash);
+    free(sum);
+    if (!crypto_equal(hash, piece->sha256, RM_HASH_BYTES))
+        return damaged(piece, hash, err);
     for (int i = 0; i < chunks; i++)
         if (check_header(s, &s->chunk[first + i], err) < 0)
             return -1;
@@ -347,7 +344,7 @@ static void sharing_clear(struct sharing *s)
 {
     for (int i = 0; i < s->chunks; i++) {
         free(s->chunk[i].head);
-        sha256_free(s->chunk[i].hash);
+        piece_sum_free(s->chunk[i].running);
     }
     free(s->chunk);
     free(s->file);

@@ -123,17 +123,17 @@ int files_look(struct object_store *store, int (*look)(void *ctx, struct error *
 {
     struct error why = {0};
     int result = -1;
-    bool proven = false;
+    bool proven = false, past = object_passes_caches(store);
     for (int i = 0; i < FILES_LOOKS && result < 0 && !proven; i++) {
         struct error before = why;
         why = (struct error){0};
-        object_pass_caches(store, i > 0);
+        object_pass_caches(store, past || i > 0);
         result = look(ctx, &why);
         if (result < 0 && why.code != ERR_DATA)
             break;
         proven = result < 0 && i > 1 && !strcmp(why.text, before.text);
     }
-    object_pass_caches(store, false);
+    object_pass_caches(store, past);
     if (result == 0)
         return 0;
     if (why.code == ERR_DATA && !proven)
@@ -273,7 +273,8 @@ static bool is_ours(const char *name)
         !strcmp(name, "model.safetensors") || !strcmp(name, MODEL_CARD_NAME) || folder_text_is_optional(name))
         return true;
     if (starts(name, "optimizer-"))
-        return ends(name, ".safetensors") || ends(name, ".upload") || ends(name, ".part");
+        return ends(name, ".safetensors") || ends(name, ".sums") || ends(name, ".upload") ||
+               ends(name, ".part");
     if (starts(name, "model.safetensors."))
         return ends(name, ".upload") || ends(name, ".part");
     return (starts(name, "manifest.json.") || starts(name, "config.json.")) && ends(name, ".tmp");

@@ -13,7 +13,8 @@
 #define CREATED_BY "ringmaster 0.1"
 
 enum {
-    KEYS = 15, /* of the top object */
+    KEYS = 15,         /* of the top object, before version 4 */
+    HASH_IS_NAMED = 4, /* since this version */
     PIECE_KEYS = 3,
     FILE_KEYS = 3,
     K_LOWEST = -1024,
@@ -119,14 +120,19 @@ static struct js *compared_json(const struct manifest *m)
     return compared ? compared : js_new_null();
 }
 
-/* A program that knows no such files is told that it is too old, and not that the checkpoint is damaged. */
 static int version_of(const struct manifest *m)
 {
-    for (int i = 0; i < m->pieces && !m->whole_pieces; i++)
-        if (folder_text_is_optional(m->piece[i].file))
-            return MANIFEST_VERSION;
-    return m->whole_pieces ? 1 : 2;
+    return m->version ? m->version : MANIFEST_VERSION;
 }
+
+static const char *const hash_word[] = {[MANIFEST_XXH3] = "xxh3", [MANIFEST_SHA256] = "sha256"};
+
+const char *manifest_hash_word(enum manifest_hash hash)
+{
+    return hash_word[hash == MANIFEST_XXH3 ? MANIFEST_XXH3 : MANIFEST_SHA256];
+}
+
+enum { HASH_WORDS = sizeof hash_word / sizeof *hash_word };
 
 void manifest_write(const struct manifest *m, struct str *out)
 {
@@ -139,7 +145,12 @@ void manifest_write(const struct manifest *m, struct str *out)
     js_set_int(top, "step", m->step);
     set_hash(top, "lineage", m->lineage);
     js_set_bool(top, "exact", m->exact);
-    set_hash(top, "weightsSha256", m->weights_sha256);
+    if (version_of(m) >= HASH_IS_NAMED)
+        js_set_string(top, "hash", manifest_hash_word(m->hash));
+    if (m->has_weights || version_of(m) < HASH_IS_NAMED)
+        set_hash(top, "weightsSha256", m->weights_sha256);
+    else
+        js_set(top, "weightsSha256", js_new_null());
     js_set_string(top, "fingerprint", m->fingerprint);
     js_set_int(top, "term", (int64_t)m->term);
     js_set_int(top, "generation", (int64_t)m->generation);
@@ -328,8 +339,31 @@ static int read_version(struct manifest *m, const struct js *top, struct error *
             "version %lld is newer than version %d, the newest that this program knows; use a newer "
             "Ringmaster, or another checkpoint folder",
             (long long)version, MANIFEST_VERSION);
-    m->whole_pieces = version == 1;
+    m->version = (int)version;
+    m->hash = version == 1 ? MANIFEST_WHOLE : MANIFEST_SHA256;
     return 0;
+}
+
+static int read_hash(struct manifest *m, const struct js *top, struct error *err)
+{
+    char word[16];
+    if (m->version < HASH_IS_NAMED)
+        return 0;
+    if (js_need_string(top, "hash", word, sizeof word, err) < 0)
+        return -1;
+    for (int i = 0; i < HASH_WORDS; i++)
+        if (!strcmp(word, hash_word[i])) {
+            m->hash = (enum manifest_hash)i;
+            return 0;
+        }
+    return err_set(err, ERR_DATA, "hash is %s, and not xxh3 or sha256", word);
+}
+
+static int read_weights(struct manifest *m, const struct js *top, struct error *err)
+{
+    const struct js *value = js_get(top, "weightsSha256");
+    m->has_weights = m->version < HASH_IS_NAMED || !value || js_kind(value) != JS_NULL;
+    return m->has_weights ? need_hash(top, "weightsSha256", m->weights_sha256, err) : 0;
 }
 
 static int read_who(struct manifest *m, const struct js *top, struct error *err)
@@ -351,11 +385,12 @@ static int read_top(struct manifest *m, const struct js *top, struct error *err)
 {
     if (read_version(m, top, err) < 0)
         return -1;
-    if (js_size(top) != KEYS + 1)
-        return err_set(err, ERR_DATA, "it has %zu fields, not %d", js_size(top), KEYS + 1);
+    int keys = KEYS + 1 + (m->version >= HASH_IS_NAMED);
+    if (js_size(top) != (size_t)keys)
+        return err_set(err, ERR_DATA, "it has %zu fields, not %d", js_size(top), keys);
     if (js_need_int(top, "step", 0, most, &m->step, err) < 0 ||
         js_need_bool(top, "exact", &m->exact, err) < 0 || need_hash(top, "lineage", m->lineage, err) < 0 ||
-        need_hash(top, "weightsSha256", m->weights_sha256, err) < 0 || read_who(m, top, err) < 0 ||
+        read_hash(m, top, err) < 0 || read_weights(m, top, err) < 0 || read_who(m, top, err) < 0 ||
         read_shape(&m->shape, top, err) < 0 || read_k(m, top, err) < 0 || read_compared(m, top, err) < 0 ||
         read_data(m, top, err) < 0)
         return -1;

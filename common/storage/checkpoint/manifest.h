@@ -10,9 +10,10 @@
 #include "common/base/limits.h"
 #include "common/base/str.h"
 #include "common/model/layout.h"
+#include "common/storage/checkpoint/manifest_hash.h"
 
 enum {
-    MANIFEST_VERSION = 3,         /* 2 is written where no file says what its tokens mean */
+    MANIFEST_VERSION = 4,
     MANIFEST_FILE_MAX = 56,       /* a file's name, with its NUL */
     MANIFEST_COMPARED_MAX = 8192, /* the compared fields as JSON, with its NUL */
     MANIFEST_TEXTS = 4,           /* config.json and what says what tokens mean */
@@ -23,12 +24,14 @@ enum {
     MANIFEST_TEXT_MAX = 1 << 20,
 };
 
+const char *manifest_hash_word(enum manifest_hash hash); /* "xxh3", "sha256" */
+
 /* A range of one file of the checkpoint and its hash. The pieces of a file follow each other from 0 to its
  * end. */
 struct manifest_piece {
     char file[MANIFEST_FILE_MAX]; /* "model.safetensors" */
     int64_t offset, bytes;
-    uint8_t sha256[RM_HASH_BYTES]; /* as common/storage/checkpoint/piece_hash.h says */
+    uint8_t sha256[RM_HASH_BYTES]; /* of its bytes, or of their sums: as `hash` says */
 };
 
 /* common/storage/data's corpus_identity */
@@ -38,6 +41,8 @@ struct manifest_data {
 };
 
 struct manifest {
+    int version; /* 0: the newest, which all have that are written */
+    enum manifest_hash hash;
     int64_t step;
     uint8_t lineage[RM_HASH_BYTES];
     struct model_shape shape;
@@ -49,8 +54,8 @@ struct manifest {
     bool exact;
     uint64_t term, generation;
     char job[64];
+    bool has_weights;                      /* the next one is known: of final/, and before version 4 */
     uint8_t weights_sha256[RM_HASH_BYTES]; /* of the data section of model.safetensors */
-    bool whole_pieces;                     /* of version 1: a piece's hash is one SHA-256 of all its bytes */
     int pieces;
     struct manifest_piece piece[MANIFEST_PIECES_MAX]; /* sorted by file, then offset */
 };
@@ -68,8 +73,8 @@ int manifest_read(struct manifest *ret, const char *text, size_t length, const c
 int manifest_check_pieces(struct manifest *manifest, struct error *err);
 
 /* Cuts large pieces into smaller ones, at the borders of chunks (piece_hash.h), so that any number of readers
- * can verify shares of about the same size. chunk_sha256: of all chunks of all pieces, in order. */
-void manifest_cut(struct manifest *manifest, const uint8_t (*chunk_sha256)[RM_HASH_BYTES]);
+ * can verify shares of about the same size. sum: of all chunks of all pieces, in order. */
+void manifest_cut(struct manifest *manifest, const uint8_t (*sum)[RM_HASH_BYTES]);
 
 /* The number of optimizer files (the parts that the checkpoint was written in). */
 int manifest_parts(const struct manifest *manifest);

@@ -1,7 +1,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/os/crypto.h"
 #include "common/storage/checkpoint/manifest.h"
 #include "common/storage/checkpoint/piece_hash.h"
 
@@ -15,8 +14,8 @@ static int64_t chunks_each(const struct manifest *m)
 }
 
 /* The last chunk of what is cut is the last one of the whole, so that both are cut into the same chunks. */
-static int cut_one(const struct manifest_piece *whole, int64_t each, const uint8_t (*hash)[RM_HASH_BYTES],
-                   struct manifest_piece *out)
+static int cut_one(enum manifest_hash hash, const struct manifest_piece *whole, int64_t each,
+                   const uint8_t (*sum)[RM_HASH_BYTES], struct manifest_piece *out)
 {
     int64_t chunks = piece_chunks(whole->bytes, PIECE_CHUNK);
     int n = 0;
@@ -27,15 +26,12 @@ static int cut_one(const struct manifest_piece *whole, int64_t each, const uint8
         *piece = *whole;
         piece->offset = whole->offset + i * PIECE_CHUNK;
         piece->bytes = end - i * PIECE_CHUNK;
-        if (here == 1)
-            memcpy(piece->sha256, hash[i], RM_HASH_BYTES);
-        else
-            sha256_once(hash[i], (size_t)here * RM_HASH_BYTES, piece->sha256);
+        piece_of_sums(hash, sum + i, here, piece->sha256);
     }
     return n;
 }
 
-void manifest_cut(struct manifest *m, const uint8_t (*chunk_sha256)[RM_HASH_BYTES])
+void manifest_cut(struct manifest *m, const uint8_t (*sum)[RM_HASH_BYTES])
 {
     int64_t each = chunks_each(m);
     struct manifest_piece *cut = calloc(MANIFEST_PIECES_MAX, sizeof *cut);
@@ -43,8 +39,8 @@ void manifest_cut(struct manifest *m, const uint8_t (*chunk_sha256)[RM_HASH_BYTE
     if (!cut)
         return; /* as it is, it is right, too */
     for (int i = 0; i < m->pieces && m->pieces <= MANIFEST_PIECES_WRITTEN; i++) {
-        n += cut_one(&m->piece[i], each, chunk_sha256, cut + n);
-        chunk_sha256 += piece_chunks(m->piece[i].bytes, PIECE_CHUNK);
+        n += cut_one(m->hash, &m->piece[i], each, sum, cut + n);
+        sum += piece_chunks(m->piece[i].bytes, PIECE_CHUNK);
     }
     if (n)
         memcpy(m->piece, cut, (size_t)n * sizeof *cut);

@@ -171,7 +171,7 @@ static void describe_part(const struct upload_content *content, int i, int parts
             (struct model_range){(int64_t)i * PIECE_CHUNK, piece_chunk_bytes(content->bytes, PIECE_CHUNK, i)};
     *ret = (struct object_part){.number = content->number + i, .offset = content->offset + range.first};
     ret->body = piece_cut(&content->body, range.first, range.count);
-    ret->body.sha256 = chunks ? content->chunk_sha256[i] : NULL;
+    ret->body.sha256 = chunks && content->chunk_sha256 ? content->chunk_sha256[i] : NULL;
     ret->label = parts == 1 ? content->sha256 : NULL;
 }
 
@@ -191,7 +191,7 @@ static bool has_part(const struct parts *there, const struct object_part *part)
     return false;
 }
 
-static int send_missing(const struct upload_content *content, const char *id, const struct parts *there,
+static int send_missing(struct upload_content *content, const char *id, const struct parts *there,
                         struct error *err)
 {
     char name[FILES_NAME_MAX];
@@ -204,8 +204,10 @@ static int send_missing(const struct upload_content *content, const char *id, co
         missing += !has_part(there, &part[missing]);
     }
     files_object(name, content->upload.checkpoint, content->upload.file);
+    int64_t before = object_unproven(content->store);
     int result = missing ? object_upload_parts(content->store, name, id, part, missing, err) : 0;
     free(part);
+    content->arrived = result == 0 && missing == parts && object_unproven(content->store) == before;
     return result;
 }
 

@@ -19,8 +19,9 @@ struct upload_content {
     int64_t offset, bytes;      /* its place in the file */
     int number, numbers;        /* its first part number, and how many are its own */
     struct object_body body;
-    uint8_t (*chunk_sha256)[RM_HASH_BYTES]; /* of each of its chunks (piece_hash.h) */
-    const uint8_t *sha256;                  /* as a piece */
+    uint8_t (*chunk_sha256)[RM_HASH_BYTES]; /* of each of its chunks; NULL: sums are something else */
+    const uint8_t *sha256;                  /* as a piece (piece_hash.h); once it has been taken */
+    bool arrived; /* set by upload_send: it sent all, and the store stands for what has arrived (sums.h) */
 };
 
 /* Durable on return, and not to be seen yet. */

@@ -19,8 +19,8 @@ struct verify_file {
      */
     int (*copy)(void *ctx, const void *bytes, int64_t count, struct error *err);
     void *ctx;
-    /* Gets the hash of each chunk (piece_hash.h) of the file's pieces, in order; NULL: nobody wants them. */
-    uint8_t (*chunk_sha256)[RM_HASH_BYTES];
+    /* Gets the sum of each chunk (piece_hash.h) of the file's pieces, in order; NULL: nobody wants them. */
+    uint8_t (*sum)[RM_HASH_BYTES];
 };
 
 /* Reads one file from its first to its last byte. Other bytes than the hashes say, another header than the

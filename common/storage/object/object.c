@@ -144,6 +144,16 @@ int object_put(struct object_store *store, const char *name, const struct object
     return store->ops->put(store, name, body, mode, err);
 }
 
+bool object_passes_caches(const struct object_store *store)
+{
+    return store->past_caches;
+}
+
+int64_t object_unproven(const struct object_store *store)
+{
+    return store->unproven;
+}
+
 int object_delete(struct object_store *store, const char *const *name, int count, struct error *err)
 {
     for (int i = 0; i < count; i++)

@@ -74,6 +74,7 @@ bool object_is_clear(const struct object_store *store);
  * folder past the memory's pages, where its file system can; of a bucket over a new connection. Dearer, and
  * for one purpose: bytes that were found to be wrong are looked at again before that is believed. */
 void object_pass_caches(struct object_store *store, bool pass);
+bool object_passes_caches(const struct object_store *store);
 
 struct object_info {
     int64_t bytes;
@@ -129,6 +130,11 @@ struct object_body {
         size_t count;
     } run[OBJECT_RUNS_MAX]; /* one behind the other */
     const uint8_t *sha256;  /* (RM_HASH_BYTES) of all of it where the caller knows it, else NULL */
+    /* A folder tells of each run of bytes that it has taken, from byte `at` of the body on, in order: for a
+     * sum that is worked out while they are near the processor. Where it has to begin anew, `at` is 0 again.
+     * NULL: nobody asks. A bucket sends out of order, and never tells. */
+    void (*taken)(void *ctx, int64_t at, const void *bytes, size_t count);
+    void *ctx;
 };
 
 enum object_mode {
@@ -138,6 +144,10 @@ enum object_mode {
 /* At most 5 GiB. Durable on return. */
 int object_put(struct object_store *store, const char *name, const struct object_body *body,
                enum object_mode mode, struct error *err);
+
+/* Bodies that the store has taken so far without a word about what has arrived: their checksum did not come
+ * back with its answer, and no signature covers them. A folder syncs what it takes: 0. */
+int64_t object_unproven(const struct object_store *store);
 
 /* Absent is fine. */
 int object_delete(struct object_store *store, const char *const *name, int count, struct error *err);
@@ -149,7 +159,8 @@ struct object_part {
     int64_t offset; /* of the part in the object: a folder writes it there */
     struct object_body body;
     const uint8_t *label;     /* (RM_HASH_BYTES) NULL, or what stands for the bytes where sha256 is not known:
-                                 a folder, which reads what it writes for its tag, need not then */
+                                 a folder, which reads what it writes for its tag, need not then. It is
+                                 looked at when all bytes are taken, so `taken` may fill it */
     char tag[OBJECT_TAG_MAX]; /* set by object_upload_parts; given to object_upload_complete */
 };
 int object_upload_open(struct object_store *store, const char *name, char ret_id[OBJECT_UPLOAD_MAX],

@@ -12,7 +12,7 @@
 #include "common/os/fault.h"
 #include "common/storage/object/object_file.h"
 
-enum { CHUNK = 1 << 20, PLACE_TRIES = 16, FLUSHED = 64 << 20 };
+enum { CHUNK = 256 << 10, PLACE_TRIES = 16, FLUSHED = 64 << 20 };
 
 bool object_file_is_hidden(const char *last)
 {
@@ -153,9 +153,23 @@ static int flush_behind(int fd, int64_t end, struct error *err)
     return none && can ? err_system(err, ERR_MACHINE, "writing failed") : 0;
 }
 
-static int write_run(struct object_file *store, int fd, const char *bytes, size_t count, int64_t offset,
-                     struct sha256 *hash, struct error *err)
+static void tell_taken(const struct object_body *body, int run, size_t at, struct sha256 *hash, size_t count)
 {
+    const char *bytes = (const char *)body->run[run].bytes + at;
+    if (hash)
+        sha256_add(hash, bytes, count);
+    if (!body->taken)
+        return;
+    for (int i = 0; i < run; i++)
+        at += body->run[i].count;
+    body->taken(body->ctx, (int64_t)at, bytes, count);
+}
+
+static int write_run(struct object_file *store, int fd, const struct object_body *body, int run,
+                     int64_t offset, struct sha256 *hash, struct error *err)
+{
+    const char *bytes = body->run[run].bytes;
+    size_t count = body->run[run].count;
     for (size_t at = 0; at < count;) {
         size_t here = count - at < CHUNK ? count - at : CHUNK;
         if (object_file_cancelled(store))
@@ -165,8 +179,7 @@ static int write_run(struct object_file *store, int fd, const char *bytes, size_
             continue;
         if (n < 0)
             return err_system(err, ERR_MACHINE, "writing failed");
-        if (hash)
-            sha256_add(hash, bytes + at, (size_t)n);
+        tell_taken(body, run, at, hash, (size_t)n);
         at += (size_t)n;
         int64_t end = offset + (int64_t)at;
         if (end / FLUSHED != (end - n) / FLUSHED && flush_behind(fd, end / FLUSHED * FLUSHED, err) < 0)
@@ -182,7 +195,7 @@ int object_file_write(struct object_file *store, int fd, int64_t offset, const s
     struct sha256 *hash = sha256 ? sha256_open() : NULL;
     int result = 0;
     for (int i = 0; i < body->runs && result == 0; i++) {
-        result = write_run(store, fd, body->run[i].bytes, body->run[i].count, offset, hash, err);
+        result = write_run(store, fd, body, i, offset, hash, err);
         offset += (int64_t)body->run[i].count;
     }
     if (hash && result == 0)

@@ -51,6 +51,7 @@ struct object_store {
     const struct object_ops *ops;
     bool clear;               /* object_is_clear */
     bool past_caches;         /* object_pass_caches */
+    int64_t unproven;         /* object_unproven */
     char uri[OBJECT_URI_MAX]; /* as a person wrote it, without "/" at its end: errors name it */
 };
 

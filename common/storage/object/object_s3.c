@@ -97,7 +97,8 @@ static int put_object(struct object_store *base, const char *name, const struct 
         if (mode == OBJECT_CREATE && task.status == 412 && task.failures &&
             is_ours(store, key, body, NULL) == 0)
             result = 0;
-    }
+    } else if (result == 0)
+        s3_count_proof(store, &task);
     str_clear(&task.kept);
     return result;
 }

@@ -100,6 +100,7 @@ struct s3_task {
     int64_t got;                        /* bytes that went into the sink, of all tries together for S3_INTO */
     int64_t length, modified_s, date_s; /* -1: not told */
     int64_t range_from, range_to, range_of;
+    bool crc_came; /* it names the checksum of what has arrived, and that is the body's */
     char tag[OBJECT_TAG_MAX], region[64];
     struct s3_refusal refusal;
     struct str kept;     /* a good answer's bytes (S3_KEEP), or a refusal's */
@@ -121,6 +122,9 @@ void s3_tell_progress(void *ctx); /* ctx: the store. Now and then: what has move
 int s3_run(struct s3_store *store, const struct s3_work *work, struct error *err);
 /* One task, whose answer is in *task then; the caller clears task->kept. 0 with any final status. */
 int s3_once(struct s3_store *store, struct s3_task *task, struct error *err);
+
+/* The store has taken the task's body: does it stand for what has arrived (object_unproven)? */
+void s3_count_proof(struct s3_store *store, const struct s3_task *task);
 
 struct s3_task s3_task(const char *method, const char *key);
 void s3_task_query(struct s3_task *task, const char *name, const char *value);

@@ -157,6 +157,29 @@ static void read_content_range(struct s3_task *task, const char *value)
     }
 }
 
+/* Of what has arrived, in base64; behind it there may be more, after a comma. */
+static void read_checksum(struct s3_task *task, const char *value)
+{
+    size_t length = strlen(task->crc);
+    if (length && !strncmp(value, task->crc, length) && strchr(", ", value[length]))
+        task->crc_came = true;
+}
+
+/* "x-goog-hash: crc32c=...,md5=...", or a line for each. */
+static void google_came(struct s3_task *task, const char *name, const char *value)
+{
+    static const char mark[] = "crc32c=";
+    const char *at = strcasecmp(name, "x-goog-hash") ? NULL : strstr(value, mark);
+    task->by_google = true;
+    if (at)
+        read_checksum(task, at + strlen(mark));
+}
+
+void s3_count_proof(struct s3_store *store, const struct s3_task *task)
+{
+    store->base.unproven += !task->payload[0] && !task->crc_came;
+}
+
 static void header_came(void *ctx, int status, const char *name, const char *value)
 {
     (void)status;
@@ -173,8 +196,10 @@ static void header_came(void *ctx, int status, const char *name, const char *val
         date_of_http(value, &task->modified_s);
     else if (!strcasecmp(name, "Date"))
         date_of_http(value, &task->date_s);
+    else if (!strcasecmp(name, "x-amz-checksum-crc32c"))
+        read_checksum(task, value);
     else if (!strncasecmp(name, "x-goog-", 7) || !strcasecmp(name, "x-guploader-uploadid"))
-        task->by_google = true;
+        google_came(task, name, value);
     else if (!strcasecmp(name, "x-amz-bucket-region"))
         text_copy(task->region, sizeof task->region, value);
 }
@@ -225,6 +250,7 @@ static void task_reset(struct s3_task *task)
     if (task->request.sink != S3_INTO)
         task->got = 0;
     task->status = 0;
+    task->crc_came = false;
     task->length = task->modified_s = task->date_s = -1;
     task->range_from = task->range_to = task->range_of = -1;
     task->tag[0] = task->why[0] = 0;

@@ -81,6 +81,7 @@ static int part_done(void *ctx, struct s3_store *store, struct s3_task *task, st
     snprintf(both, sizeof both, "%s%s%s", task->tag, sent ? "|" : "", sent ? task->crc : "");
     if (!task->tag[0] || !text_copy(s->part[task->number].tag, OBJECT_TAG_MAX, both))
         return err_set(err, ERR_DATA, "%s: a part's ETag is absent or too long", store->base.uri);
+    s3_count_proof(store, task);
     return 0;
 }
 

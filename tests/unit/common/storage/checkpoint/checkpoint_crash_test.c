@@ -40,12 +40,13 @@ Test(crash, at_every_fault_point_the_newest_complete_checkpoint_still_loads)
     static const struct {
         const char *fault;
         bool complete; /* the checkpoint under way is the newest already */
-    } points[] = {{"upload-begun", false},    {"object-temp", false},    {"object-temp:2", false},
-                  {"part-written", false},    {"slice-written", false},  {"slice-written:3", false},
-                  {"config-written", false},  {"upload-whole", false},   {"upload-named", false},
-                  {"model-whole", false},     {"piece-settled", false},  {"piece-settled:4", false},
-                  {"before-manifest", false}, {"object-temp:6", false},  {"after-manifest", true},
-                  {"before-delete", true},    {"before-delete:2", true}, {"file-removed", true},
+    } points[] = {{"upload-begun", false},    {"object-temp", false},     {"object-temp:2", false},
+                  {"part-written", false},    {"slice-written", false},   {"slice-written:3", false},
+                  {"sums-written", false},    {"sums-written:3", false},  {"config-written", false},
+                  {"upload-whole", false},    {"upload-named", false},    {"model-whole", false},
+                  {"piece-settled", false},   {"piece-settled:4", false}, {"read-back", true},
+                  {"before-manifest", false}, {"object-temp:6", false},   {"after-manifest", true},
+                  {"before-delete", true},    {"before-delete:2", true},  {"file-removed", true},
                   {"file-removed:3", true},   {"file-removed:7", true}};
     struct model_layout *layout = fixture_layout(&fixture_shape);
     for (size_t i = 0; i < sizeof points / sizeof *points; i++) {
@@ -125,6 +126,27 @@ Test(crash, a_disk_full_of_unfinished_checkpoints_is_cleared_for_the_next)
     umount(fixture_folder());
     cr_assert_eq(first, 0);
     cr_assert_eq(second, 0, "%s", err.text);
+    cr_assert(gone);
+    free(state);
+    free(layout);
+}
+
+Test(crash, a_disk_full_of_older_checkpoints_is_cleared_for_the_next)
+{
+    struct model_layout *layout = fixture_layout(&(struct model_shape){2, 2, 32, 16, 256});
+    float *state = fixture_state(layout, 3);
+    struct error err = {0};
+    small_disk("size=1000k"); /* room for two */
+    for (int64_t step = 1; step <= 2; step++) {
+        struct fixture_save save = {
+            .layout = layout, .step = step, .seed = 1, .parts = 1, .keep = 1, .unsettled = true};
+        fixture_save(&save, &m);
+    }
+    struct fixture_save save = {.layout = layout, .step = 3, .seed = 3, .parts = 1, .keep = 1};
+    int result = fixture_try_save(&save, &m, &err);
+    bool gone = !fixture_has("step-00000001");
+    umount(fixture_folder());
+    cr_assert_eq(result, 0, "%s", err.text);
     cr_assert(gone);
     free(state);
     free(layout);

@@ -90,6 +90,38 @@ Test(damage, a_file_cut_short_grown_or_gone_is_found)
     free(layout);
 }
 
+/* Both files are as long, and each is what some manifest names. */
+static void swap(const char *one, const char *other)
+{
+    char a[512], b[512], c[512];
+    fixture_path(a, one);
+    fixture_path(b, other);
+    fixture_path(c, "swapped");
+    cr_assert(rename(a, c) == 0 && rename(b, a) == 0 && rename(c, b) == 0);
+}
+
+Test(damage, files_that_changed_places_are_found)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    float *state = fixture_state(layout, 9);
+    static const enum manifest_hash kinds[] = {MANIFEST_XXH3, MANIFEST_SHA256};
+    for (int i = 0; i < 2; i++) {
+        struct error err = {0};
+        for (int64_t step = 1; step <= 2; step++)
+            fixture_save(
+                &(struct fixture_save){
+                    .layout = layout, .step = step, .seed = (uint64_t)step, .parts = 1, .hash = kinds[i]},
+                &m);
+        swap("step-00000001/model.safetensors", "step-00000002/model.safetensors");
+        cr_assert_eq(checkpoint_load(fixture_store, "step-00000002", layout, state, NULL, &err), -1);
+        cr_assert_eq(err.code, ERR_DATA, "%s", err.text);
+        cr_assert_eq(checkpoint_verify(fixture_store, "step-00000001", NULL, &err), -1);
+        cr_assert_eq(checkpoint_delete_all(fixture_store, NULL), 0);
+    }
+    free(state);
+    free(layout);
+}
+
 /* Damages checkpoints 3 (a bit of its data) and 2 (its manifest); 1 is good. */
 static struct model_layout *two_damaged_of_three(void)
 {
@@ -199,7 +231,7 @@ Test(damage, a_checkpoint_of_a_newer_version_stops_the_run_and_is_kept)
     fixture_path(path, "step-00000002/manifest.json");
     snprintf(
         command, sizeof command,
-        "sed -i -e 's/\"version\": 2/\"version\": 9/' -e '/manifestSha256/,$d' %s && truncate -s -2 %s && "
+        "sed -i -e 's/\"version\": 4/\"version\": 9/' -e '/manifestSha256/,$d' %s && truncate -s -2 %s && "
         "h=$(sha256sum < %s | cut -c1-64) && printf ',\\n  \"manifestSha256\": \"%%s\"\\n}\\n' $h >> %s",
         path, path, path, path);
     cr_assert_eq(system(command), 0);

@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 
 #include "common/os/crypto.h"
+#include "common/storage/checkpoint/files.h"
+#include "common/storage/checkpoint/sums.h"
 
 TestSuite(checkpoint, .init = fixture_make, .fini = fixture_remove);
 
@@ -37,12 +39,12 @@ Test(checkpoint, a_state_comes_back_bit_for_bit_for_any_shape_and_number_of_part
 Test(checkpoint, a_programs_image_is_model_safetensors_byte_for_byte)
 {
     struct model_layout *layout = fixture_layout(&(struct model_shape){-1, 0, 0, 0, 20 << 20});
-    struct fixture_save save = {.layout = layout, .step = 4, .seed = 9, .parts = 3};
+    struct fixture_save save = {.layout = layout, .step = 4, .seed = 9, .parts = 3, .final = true};
     float *image = fixture_state(layout, 9), *found = malloc(20 << 20);
     char path[600];
     uint8_t hash[RM_HASH_BYTES];
     fixture_save(&save, &m);
-    snprintf(path, sizeof path, "%s/step-00000004/model.safetensors", fixture_folder());
+    snprintf(path, sizeof path, "%s/final/model.safetensors", fixture_folder());
     FILE *file = fopen(path, "r");
     cr_assert(file && found && fread(found, 1, 20 << 20, file) == 20 << 20 && fgetc(file) == EOF);
     cr_assert_eq(memcmp(found, image, 20 << 20), 0);
@@ -77,8 +79,11 @@ Test(checkpoint, the_weights_do_not_depend_on_the_number_of_writers)
     struct model_layout *layout = fixture_layout(&fixture_shape);
     uint8_t first[RM_HASH_BYTES];
     for (int parts = 1; parts <= 8; parts++) {
-        struct fixture_save save = {.layout = layout, .step = parts, .seed = 9, .parts = parts};
+        struct fixture_save save = {
+            .layout = layout, .step = parts, .seed = 9, .parts = parts, .final = true};
         fixture_save(&save, &m);
+        cr_assert(m.has_weights);
+        cr_assert_eq(checkpoint_delete(fixture_store, "final", NULL), 0);
         if (parts == 1)
             memcpy(first, m.weights_sha256, RM_HASH_BYTES);
         cr_assert_arr_eq(m.weights_sha256, first, RM_HASH_BYTES);
@@ -329,6 +334,120 @@ Test(checkpoint, a_piece_that_is_not_what_its_writer_said_is_not_published)
     free(layout);
 }
 
+/* Writes both slices, then changes the last byte of one file that is there; which one: the optimizer's. */
+static void write_and_change(const struct fixture_save *save)
+{
+    float *state = fixture_state(save->layout, save->seed);
+    char path[512], name[128];
+    uint8_t byte;
+    fixture_manifest(save, &m);
+    for (int part = 0; part < save->parts; part++)
+        cr_assert_eq(fixture_write(save, state, part, &m, NULL), 0);
+    char checkpoint[CHECKPOINT_NAME_MAX], file[MANIFEST_FILE_MAX];
+    checkpoint_name(checkpoint, save->step, save->final);
+    manifest_optimizer_name(file, 0, save->parts, m.lineage);
+    snprintf(name, sizeof name, "%s/%s", checkpoint, file);
+    fixture_path(path, name);
+    int fd = open(path, O_RDWR);
+    off_t end = lseek(fd, -1, SEEK_END);
+    cr_assert(fd >= 0 && end > 0 && pread(fd, &byte, 1, end) == 1);
+    byte ^= 4;
+    cr_assert_eq(pwrite(fd, &byte, 1, end), 1);
+    close(fd);
+    free(state);
+}
+
+/* So it reads nothing again; and what changed meanwhile is found by whoever loads it. */
+Test(checkpoint, publishing_goes_by_what_the_writers_say_that_they_wrote)
+{
+    static const enum manifest_hash kinds[] = {MANIFEST_XXH3, MANIFEST_SHA256};
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    float *state = fixture_state(layout, 1);
+    for (int i = 0; i < 2; i++) {
+        struct fixture_save save = {.layout = layout, .step = 5 + i, .seed = 3, .parts = 2, .hash = kinds[i]};
+        char name[CHECKPOINT_NAME_MAX];
+        struct error err = {0};
+        checkpoint_name(name, save.step, false);
+        write_and_change(&save);
+        cr_assert_eq(fixture_publish(&save, &m, &err), 0, "%s", err.text);
+        cr_assert_eq(checkpoint_load(fixture_store, name, layout, state, NULL, &err), -1);
+        cr_assert(err.code == ERR_DATA && err.class == CLASS_OBJECT, "%s", err.text);
+        cr_assert_eq(checkpoint_verify(fixture_store, name, NULL, &err), -1);
+        save.parts = 3; /* whoever saves the step again finds it, too, and puts it right */
+        fixture_save(&save, &m);
+        fixture_holds(name, layout, 3);
+    }
+    free(state);
+    free(layout);
+}
+
+Test(checkpoint, what_no_writer_vouches_for_is_read_before_it_is_published)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    struct fixture_save save = {.layout = layout, .step = 5, .seed = 3, .parts = 2};
+    struct error err = {0};
+    char name[FILES_NAME_MAX];
+    const char *names = name;
+    write_and_change(&save);
+    for (int part = 0; part < 2; part++) {
+        sums_name(name, "step-00000005", m.lineage, part, 2);
+        cr_assert(fixture_has(name));
+        cr_assert_eq(object_delete(fixture_store, &names, 1, NULL), 0);
+    }
+    cr_assert_eq(fixture_publish(&save, &m, &err), -1, "without their sums");
+    cr_assert(strstr(err.text, "its content is damaged"), "%s", err.text);
+    cr_assert_not(fixture_has("step-00000005/manifest.json"));
+    fixture_save(&save, &m);
+    fixture_holds("step-00000005", layout, 3);
+
+    save = (struct fixture_save){.layout = layout, .step = 6, .seed = 3, .parts = 2, .final = true};
+    write_and_change(&save);
+    cr_assert_eq(fixture_publish(&save, &m, &err), -1, "final/ is read whole");
+    free(layout);
+}
+
+/* A writer that comes anew, after its death, has not seen the bytes arrive that lie there. */
+Test(checkpoint, what_an_earlier_try_left_is_read_before_it_is_published)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    struct fixture_save save = {.layout = layout, .step = 5, .seed = 3, .parts = 2};
+    float *state = fixture_state(layout, 3);
+    struct error err = {0};
+    write_and_change(&save);
+    fixture_manifest(&save, &m);
+    for (int part = 0; part < 2; part++)
+        cr_assert_eq(fixture_write(&save, state, part, &m, NULL), 0);
+    cr_assert_eq(fixture_publish(&save, &m, &err), -1);
+    cr_assert(strstr(err.text, "its content is damaged"), "%s", err.text);
+    free(state);
+    free(layout);
+}
+
+/* As earlier releases wrote it: pieces of SHA-256, weightsSha256, and no word about the hash. */
+Test(checkpoint, those_of_older_versions_load)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    float *state = fixture_state(layout, 3);
+    struct fixture_save save = {.layout = layout, .step = 5, .seed = 3, .parts = 2, .hash = MANIFEST_SHA256};
+    char path[512];
+    fixture_save(&save, &m);
+    sha256_once(state, 4 * (size_t)layout->parameters, m.weights_sha256);
+    m.has_weights = true;
+    fixture_path(path, "step-00000005/manifest.json");
+    for (m.version = 1; m.version < MANIFEST_VERSION; m.version++) {
+        struct str text = str_init(MANIFEST_TEXT_MAX);
+        m.hash = m.version == 1 ? MANIFEST_WHOLE : MANIFEST_SHA256;
+        manifest_write(&m, &text);
+        FILE *file = fopen(path, "w");
+        cr_assert(file && fwrite(text.data, 1, text.length, file) == text.length && fclose(file) == 0);
+        fixture_holds("step-00000005", layout, 3);
+        cr_assert_eq(checkpoint_verify(fixture_store, "step-00000005", NULL, NULL), 0);
+        str_clear(&text);
+    }
+    free(state);
+    free(layout);
+}
+
 Test(checkpoint, another_models_config_that_was_left_behind_is_replaced)
 {
     struct model_layout *layout = fixture_layout(&fixture_shape);
@@ -408,6 +527,58 @@ Test(checkpoint, keep_counts_the_newest_and_never_final)
     cr_assert_eq(list.entry[1].step, 60);
     cr_assert_eq(list.entry[2].step, 50);
     cr_assert_not(fixture_has("step-00000040"));
+    free(layout);
+}
+
+/* Steps 10 to 30, none of which went for a newer one. */
+static void three_unsettled(const struct model_layout *layout)
+{
+    for (int64_t step = 10; step <= 30; step += 10) {
+        struct fixture_save save = {
+            .layout = layout, .step = step, .seed = 1, .parts = 2, .keep = 1, .unsettled = true};
+        fixture_save(&save, &m);
+        cr_assert_eq(checkpoint_beyond(fixture_store, step, 1), step / 10 - 1);
+    }
+}
+
+Test(checkpoint, older_ones_go_when_the_new_one_was_read_back_and_not_before)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    struct checkpoint_settling settling = {.store = fixture_store, .step = 30, .keep = 3};
+    struct error err = {0};
+    char path[512];
+    three_unsettled(layout);
+    cr_assert_eq(checkpoint_settle(&settling, &err), 0, "nothing is beyond three");
+    cr_assert(fixture_has("step-00000010/manifest.json") && fixture_has("step-00000020/manifest.json"));
+
+    settling.keep = 1;
+    fixture_path(path, "step-00000030/model.safetensors");
+    FILE *file = fopen(path, "r+");
+    cr_assert(file && fseek(file, -1, SEEK_END) == 0 && fputc(7, file) == 7 && fclose(file) == 0);
+    cr_assert_eq(checkpoint_settle(&settling, &err), -1);
+    cr_assert(err.code == ERR_DATA && err.class == CLASS_OBJECT && strstr(err.text, "step-00000030"), "%s",
+              err.text);
+    fixture_holds("step-00000010", layout, 1);
+    fixture_holds("step-00000020", layout, 1);
+
+    struct fixture_save again = {
+        .layout = layout, .step = 30, .seed = 1, .parts = 2, .keep = 1, .unsettled = true};
+    fixture_save(&again, &m);
+    cr_assert_eq(checkpoint_settle(&settling, &err), 1, "%s", err.text);
+    cr_assert_not(fixture_has("step-00000010") || fixture_has("step-00000020"));
+    fixture_holds("step-00000030", layout, 1);
+    free(layout);
+}
+
+Test(checkpoint, final_is_read_whole_and_older_ones_go_with_it)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    three_unsettled(layout);
+    struct fixture_save final = {
+        .layout = layout, .step = 31, .seed = 2, .parts = 2, .keep = 1, .final = true};
+    fixture_save(&final, &m);
+    cr_assert(fixture_has("step-00000030"));
+    cr_assert_not(fixture_has("step-00000010") || fixture_has("step-00000020"));
     free(layout);
 }
 

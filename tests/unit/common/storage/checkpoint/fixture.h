@@ -90,12 +90,15 @@ struct fixture_save {
     uint64_t seed; /* of the state and its lineage */
     int parts, keep;
     bool final;
-    bool alone; /* nobody but the publisher finds damaged what stands there */
+    enum manifest_hash hash;
+    bool unsettled; /* published, and not yet read back */
+    bool alone;     /* nobody but the publisher finds damaged what stands there */
 };
 
 static inline void fixture_manifest(const struct fixture_save *save, struct manifest *m)
 {
     memset(m, 0, sizeof *m);
+    m->hash = save->hash;
     m->step = save->step;
     m->shape = save->layout->shape;
     m->tensors = save->layout->tensors;
@@ -123,6 +126,8 @@ static inline int fixture_write(const struct fixture_save *save, const float *st
                                      .lineage = m->lineage,
                                      .layout = save->layout,
                                      .state = state,
+                                     .hash = save->hash,
+                                     .keep = save->keep,
                                      .part = part,
                                      .parts = save->parts};
     if (checkpoint_write_slice(&slice, &pieces, err) < 0)
@@ -140,7 +145,10 @@ static inline int fixture_publish(const struct fixture_save *save, struct manife
                                                  .layout = save->layout,
                                                  .manifest = m,
                                                  .replaces = !save->alone};
-    return checkpoint_publish(&publication, m, err);
+    struct checkpoint_settling settling = {.store = fixture_store, .step = m->step, .keep = publication.keep};
+    if (checkpoint_publish(&publication, m, err) < 0)
+        return -1;
+    return save->final || save->unsettled || checkpoint_settle(&settling, err) >= 0 ? 0 : -1;
 }
 
 /* Writes all slices (the last first) and publishes; m is what stands in the folder then. */

@@ -115,29 +115,53 @@ static void forged_is_refused(const char *from, const char *to, enum error_code 
 
 Test(manifest, a_newer_version_is_named_and_is_no_damage)
 {
-    forged_is_refused("\"version\": 2", "\"version\": 4", ERR_USAGE, "version 4 is newer than version 3");
+    forged_is_refused("\"version\": 4", "\"version\": 5", ERR_USAGE, "version 5 is newer than version 4");
 }
 
-Test(manifest, one_of_version_1_is_read_and_stays_what_it_is)
+Test(manifest, those_of_older_versions_are_read_and_stay_what_they_are)
 {
-    static struct manifest m;
+    static struct manifest m, read;
     struct error err = {0};
-    struct str text = forge("\"version\": 2", "\"version\": 1"), again = str_init(MANIFEST_TEXT_MAX);
-    cr_assert_eq(manifest_read(&m, text.data, text.length, "x/manifest.json", &err), 0, "%s", err.text);
-    cr_assert(m.whole_pieces);
-    manifest_write(&m, &again);
-    cr_assert_str_eq(str_text(&again), str_text(&text));
-    str_clear(&text);
-    str_clear(&again);
+    make(&m, 2);
+    m.has_weights = true;
+    for (m.version = 1; m.version < MANIFEST_VERSION; m.version++) {
+        m.hash = m.version == 1 ? MANIFEST_WHOLE : MANIFEST_SHA256;
+        struct str text = text_of(&m);
+        cr_assert(strstr(str_text(&text), "\"weightsSha256\": \"") && !strstr(str_text(&text), "\"hash\""));
+        cr_assert_eq(manifest_read(&read, text.data, text.length, "x/manifest.json", &err), 0, "%s",
+                     err.text);
+        cr_assert(read.version == m.version && read.hash == m.hash && read.has_weights);
+        struct str again = text_of(&read);
+        cr_assert_str_eq(str_text(&again), str_text(&text));
+        str_clear(&text);
+        str_clear(&again);
+    }
+}
+
+Test(manifest, it_names_its_hash_and_the_weights_where_they_are_known)
+{
+    static struct manifest m, read;
+    make(&m, 2);
+    for (int i = 0; i < 4; i++) {
+        m.hash = i % 2 ? MANIFEST_SHA256 : MANIFEST_XXH3;
+        m.has_weights = i / 2;
+        struct str text = text_of(&m);
+        cr_assert(strstr(str_text(&text), i % 2 ? "\"hash\": \"sha256\"" : "\"hash\": \"xxh3\""));
+        cr_assert_eq(!strstr(str_text(&text), "\"weightsSha256\": null"), m.has_weights);
+        cr_assert_eq(manifest_read(&read, text.data, text.length, "manifest.json", NULL), 0);
+        cr_assert(read.hash == m.hash && read.has_weights == m.has_weights);
+        str_clear(&text);
+    }
 }
 
 Test(manifest, wrong_fields_are_named_even_where_the_hash_is_right)
 {
     forged_is_refused("\"step\": 200", "\"step\": -1", ERR_DATA, "step is -1, outside");
     forged_is_refused("\"step\": 200", "\"step\": \"200\"", ERR_DATA, "step is a string");
-    forged_is_refused("\"exact\": true,", "", ERR_DATA, "15 fields, not 16");
+    forged_is_refused("\"exact\": true,", "", ERR_DATA, "16 fields, not 17");
     forged_is_refused("\"exact\"", "\"exactly\"", ERR_DATA, "exact is missing");
     forged_is_refused("\"exact\": true", "\"exact\": true, \"more\": 1", ERR_DATA, "fields");
+    forged_is_refused("\"hash\": \"xxh3\"", "\"hash\": \"md5\"", ERR_DATA, "hash is md5");
     forged_is_refused("\"layers\": 2", "\"layers\": 1", ERR_DATA, "k has 28 exponents");
     forged_is_refused("\"heads\": 2", "\"heads\": 3", ERR_DATA, "3 heads don't divide");
     forged_is_refused("\"compared\": {", "\"compared\": 1, \"x\": {", ERR_DATA, "fields");
