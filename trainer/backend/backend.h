@@ -178,8 +178,8 @@ struct backend_ops {
     int (*logits)(struct backend *b, const int32_t *tokens, int length, int known, float *logits,
                   struct error *err);
 
-    /* Of a state that is an image: a sum over all of it, so that workers can see whether theirs are the same.
-     * NULL: there is none. */
+    /* A sum over all of the state, so that workers can see whether theirs are the same; 0: not known. NULL:
+     * it never is. */
     int (*image_sum)(struct backend *b, uint64_t *ret, struct error *err);
 
     /* Large parts of the state's memory to this process's (a snapshot, a slice) and back (a checkpoint). */

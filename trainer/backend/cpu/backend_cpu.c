@@ -250,6 +250,14 @@ static int copy(struct backend *b, void *to, const void *from, size_t bytes)
     return 0;
 }
 
+/* As its updates wrote it. */
+static int cpu_image_sum(struct backend *b, uint64_t *ret, struct error *err)
+{
+    (void)err;
+    *ret = rest_written(cpu_of(b)->state);
+    return 0;
+}
+
 static int cpu_copy_out(struct backend *b, void *to, struct far from, size_t bytes, struct error *err)
 {
     (void)err;
@@ -281,6 +289,7 @@ static const struct backend_ops cpu_ops = {
     .finish = cpu_finish,
     .losses = cpu_losses,
     .logits = cpu_logits,
+    .image_sum = cpu_image_sum,
     .copy_out = cpu_copy_out,
     .copy_in = cpu_copy_in,
 };

@@ -38,3 +38,8 @@ void rest_say(struct state *s, struct pool *pool)
     for (int i = 0; i < s->pieces; i++)
         s->resting += s->scratch[i].proof * proof_weight((uint64_t)i);
 }
+
+uint64_t rest_written(const struct state *s)
+{
+    return s->shape.fast || !state_proven(s) ? 0 : state_sum_of(s, s->proof);
+}
