@@ -46,6 +46,26 @@ static void seal(struct sim *sim, struct node *n)
     check_update_stands(sim, &sim->ring[n->trainer.ring]);
 }
 
+enum { FLAWS_MOST = 4 }; /* more of them, each of which may send all back, and a job does not get on */
+
+/* One at a time in all memories, and in nobody's who has nobody to compare with: who is alone then, or gives
+ * its state to all, has no other to tell. Nor in the last step, which no header follows. */
+void exchange_flaw(struct sim *sim, struct node *n, int others)
+{
+    bool ours = sim->scenario.flaws && !sim->scenario.beside; /* programs have no sum of bits */
+    bool may = ours && others > 1 && n->memory.step < sim->scenario.steps &&
+               sim->tallies.of[TALLY_FLAWED] < FLAWS_MOST && sim_chance(sim, sim->scenario.flaws);
+    for (int i = 0; i < sim->nodes; i++)
+        may = may && !(sim->node[i].alive && sim->node[i].memory.whole && sim->node[i].memory.flaw);
+    if (!may)
+        return;
+    n->memory.flaw = 1 + (sim_below(sim, 1u << 30));
+    sim->flawed_at = n->memory.step;
+    sim->tallies.of[TALLY_FLAWED]++;
+    sim->quiet_since = sim->now > sim->quiet_since ? sim->now : sim->quiet_since;
+    sim_trace(sim, "a bit flips in the state of worker %d", n->worker);
+}
+
 void exchange_commit(struct sim *sim, struct node *n)
 {
     const struct ring *ring = &sim->ring[n->trainer.ring];
@@ -55,6 +75,7 @@ void exchange_commit(struct sim *sim, struct node *n)
     n->memory.loss_known = true;
     n->stepped_at = sim->now;
     n->trainer.sealed = false;
+    exchange_flaw(sim, n, ring->count);
     check_update_stands(sim, ring);
 }
 
@@ -87,6 +108,56 @@ static bool is_ready(const struct sim *sim, const struct trainer *t)
     return t->second_at <= sim->now;
 }
 
+/* Of ranks, how many hold a state of the same bits. */
+static int same_bits(const struct sim *sim, const struct ring *ring, int rank)
+{
+    int same = 0;
+    for (int r = 0; r < ring->count; r++)
+        same += sim->node[ring->node[r]].memory.flaw == sim->node[ring->node[rank]].memory.flaw;
+    return same;
+}
+
+/* Those who are not of the largest group; all, where another one is as large. */
+static struct worker_set odd_states(const struct sim *sim, const struct ring *ring)
+{
+    struct worker_set odd = {0};
+    int best = 0, of_best = 0;
+    for (int r = 0; r < ring->count; r++)
+        best = same_bits(sim, ring, r) > best ? same_bits(sim, ring, r) : best;
+    for (int r = 0; r < ring->count; r++)
+        of_best += same_bits(sim, ring, r) == best;
+    for (int r = 0; r < ring->count; r++)
+        if (of_best > best || same_bits(sim, ring, r) < best)
+            set_add(&odd, r);
+    return odd;
+}
+
+/* Whoever is odd is told of. Who is sound is not called odd by a majority, but by one that got its states
+ * from who was not, before a header could tell. */
+static void find_odd(struct sim *sim, const struct ring *ring, struct header *h)
+{
+    h->odd = odd_states(sim, ring);
+    if (set_is_empty(h->odd))
+        return;
+    if (sim->plant == PLANT_STATES_UNPROVEN) {
+        sim->planted++;
+        h->odd = (struct worker_set){0};
+        return;
+    }
+    h->verdict = PASS_ODD;
+    bool none = set_count(h->odd) == ring->count;
+    sim->tallies.of[TALLY_OUTVOTED] += none ? 0 : set_count(h->odd);
+    sim->tallies.of[TALLY_NO_MAJORITY] += none;
+    sim->undecided = sim->undecided || none;
+    for (int r = set_first(h->odd); r >= 0; r = set_next(h->odd, r)) {
+        struct node *n = &sim->node[ring->node[r]];
+        n->given_wrong++;
+        n->memory.doubted = none;
+        if (!none && !n->memory.flaw && !sim->flaw_copied)
+            sim_fail(sim, "R15: the sound state of worker %d is given up", n->worker);
+    }
+}
+
 /* Stop and save are said by one and done by all; another transport is taken where all are ready for it. */
 static void decide(struct sim *sim, struct ring *ring)
 {
@@ -105,6 +176,7 @@ static void decide(struct sim *sim, struct ring *ring)
         h.verdict = PASS_NOT_FINITE;
     else if (first->trainer.pass == 0 && drawn(sim, 9, step, sim->scenario.rescales))
         h.verdict = PASS_RESCALED;
+    find_odd(sim, ring, &h);
     if (sim->plant == PLANT_STOP_UNSEEN && h.stop)
         h.blind = (int)sim_below(sim, (uint64_t)ring->count);
     sim->planted += h.blind >= 0;
@@ -305,6 +377,22 @@ static bool reads_wrongly(struct sim *sim, int node)
     return may;
 }
 
+/* Each who is odd gives its state up, says so, and gets that of most; where there are no most all do. */
+static void states_differ(struct sim *sim, int node, struct worker_set odd)
+{
+    struct trainer *t = &sim->node[node].trainer;
+    const struct ring *ring = ring_of_trainer(sim, node);
+    bool minority = set_has(odd, t->rank), outvoted = minority && set_count(odd) < ring->count;
+    struct elastic_result *r = compute_result(t, minority ? OUTCOME_PROOF : OUTCOME_LINEAGE);
+    r->minority = minority;
+    r->outvoted = outvoted;
+    r->class = outvoted ? CLASS_MACHINE : CLASS_PAIR;
+    text_copy(r->text, sizeof r->text, "states of other bits");
+    t->finishing = true;
+    t->command_seq++;
+    sim_at(sim, sim->now + 10 * RM_US, EV_DONE, node, t->epoch, t->command_seq)->result = r;
+}
+
 /* A pass that does not fit moves no words, and costs nobody the kept update. */
 void exchange_header(struct sim *sim, int node)
 {
@@ -316,7 +404,11 @@ void exchange_header(struct sim *sim, int node)
     check_proven(sim, node, "header");
     t->second = t->second || h->second;
     switch (reads_wrongly(sim, node) ? PASS_NOT_FINITE : h->verdict) {
+    case PASS_ODD:
+        states_differ(sim, node, h->odd);
+        break;
     case PASS_FITS:
+        check_flawless(sim, ring_of_trainer(sim, node));
         t->words = true;
         give_up_update(sim, node);
         enter(sim, node);

@@ -479,11 +479,17 @@ bool source_stands(const struct sim *sim, const struct trainer *t)
     return false;
 }
 
-static const struct content *source_content(const struct sim *sim, const struct msg_form *f)
+static const struct content *source_memory(const struct sim *sim, const struct msg_form *f, int source)
 {
     int node = 0;
-    sscanf(f->source[0].address, "%d:", &node);
+    sscanf(f->source[source].address, "%d:", &node);
     return &sim->node[node].memory;
+}
+
+/* A bit that flipped lies in one part of a state, and so comes from one source alone. */
+static uint64_t flaw_of_part(uint64_t flaw, int part, int parts)
+{
+    return flaw % (uint64_t)parts == (uint64_t)part ? flaw : 0;
 }
 
 static void done_receive(struct sim *sim, struct node *n, struct elastic_result *r)
@@ -493,6 +499,10 @@ static void done_receive(struct sim *sim, struct node *n, struct elastic_result 
         r->outcome = OUTCOME_PEER;
     if (r->outcome == OUTCOME_OK) {
         n->memory = content_new(f->resume.step, sim_lineage_hash(f->resume.lineage));
+        for (int i = 0; i < f->sources_count; i++)
+            n->memory.flaw += flaw_of_part(source_memory(sim, f, i)->flaw, i, f->sources_count);
+        sim->flaw_copied = sim->flaw_copied || n->memory.flaw;
+        exchange_flaw(sim, n, f->count);
     } else if (sim->plant == PLANT_TORN_RECEIVE) {
         n->memory = content_new(f->resume.step, sim_lineage_hash(f->resume.lineage) ^ 1);
         sim->planted++;
@@ -506,7 +516,8 @@ static void done_catch_up(struct sim *sim, struct node *n, struct elastic_result
         r->outcome = OUTCOME_PEER;
     if (r->outcome != OUTCOME_OK)
         return;
-    const struct content *source = source_content(sim, f);
+    const struct content *source = source_memory(sim, f, 0);
+    uint64_t flaw = n->memory.flaw; /* the update is given, and the state stays its own */
     if (source->torn)
         sim_fail(sim, "R9: worker %d is given words that led to no step", n->worker);
     if (n->memory.hash != source->parent) {
@@ -518,6 +529,7 @@ static void done_catch_up(struct sim *sim, struct node *n, struct elastic_result
         sim->planted++;
     } else {
         n->memory = *source;
+        n->memory.flaw = flaw;
     }
 }
 
@@ -546,6 +558,7 @@ static void done_snapshot(struct sim *sim, struct node *n, struct elastic_result
     n->taken = n->memory;
     r->snapshot.state = content_state(&n->memory);
     r->snapshot.exact = true;
+    r->snapshot.image = sim->plant == PLANT_PIECES_UNPROVEN ? 0 : 1 + n->memory.flaw;
     r->snapshot.first = n->trainer.part;
     r->snapshot.count = 1;
 }
@@ -578,6 +591,9 @@ static void apply(struct sim *sim, struct node *n, struct elastic_result *r)
         break;
     case CMD_COMMIT:
         exchange_commit(sim, n);
+        break;
+    case CMD_DROP:
+        n->memory = (struct content){.update_step = -1};
         break;
     case CMD_SNAPSHOT:
         done_snapshot(sim, n, r);
