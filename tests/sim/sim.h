@@ -88,6 +88,7 @@ enum plant {
     PLANT_HEADER_UNPROVEN, /* nor whether the header is */
     PLANT_STATES_UNPROVEN, /* nor whether all states have the same bits */
     PLANT_PIECES_UNPROVEN, /* nor whether the pieces of a checkpoint are of states with the same bits */
+    PLANT_FRESH_VOTES,     /* who has just received a state says whose bits are right */
     PLANT_FAILURE_UNSAID,  /* that a program failed is told to no agent */
     PLANT_FAILURE_TWICE,   /* or by it as of two programs */
     PLANT_LATE_READY,      /* who has filled its memory says so much later, and counts on meanwhile */
@@ -166,6 +167,9 @@ struct content {
     bool torn;             /* what lies there is not what led to any step */
     bool loss_known;       /* of the step held, in the state's own record */
     uint64_t flaw;         /* which bits are not what the history made: what its sum is off by; 0: none */
+    bool spoilt;           /* and are not what its own sums say: it flipped at rest */
+    bool sure;             /* it has looked, and they are */
+    bool fresh;            /* received since a header agreed last */
     bool doubted;          /* of a ring no majority of which said whose bits are right */
 };
 
@@ -254,6 +258,7 @@ struct header {
     bool stop, save; /* somebody said so */
     bool second;     /* all are ready for the other transport */
     int blind;       /* rank that overlooks the stop, -1 none */
+    bool look;       /* PASS_ODD: nobody can tell, and not all have looked at their own sums yet */
     struct worker_set
         odd; /* PASS_ODD: ranks whose states have not the bits of most; all: there are no most */
 };
@@ -351,6 +356,7 @@ enum tally {
     TALLY_UNPROVEN,      /* sums that were not what their checksums said */
     TALLY_FLAWED,        /* states in which a bit flipped */
     TALLY_OUTVOTED,      /* that were given up for those of most */
+    TALLY_SPOILT,        /* that were given up for that of another one, as they were not what they had been */
     TALLY_NO_MAJORITY,   /* rings all of whose states were given up, as no majority said which are right */
     TALLY_REPAIRED,      /* updates that a successor finished */
     TALLY_WHOLE,         /* states received by who was one step behind, as nobody keeps the update */
@@ -501,7 +507,7 @@ struct sim {
     int64_t round;      /* newest that was sent */
     int64_t flawed_at;  /* step of the state in which a bit flipped last; 0: none did */
     bool undecided;     /* nobody could say whose bits are right, and that was not told yet */
-    bool flaw_copied;   /* somebody received a state whose bits were not those of its history */
+    bool flaw_agreed;   /* all of a ring had the same wrong bits */
     bool loaded_since;  /* a checkpoint was loaded since the newest recovery */
     bool vanished_told; /* that pieces are missing */
     bool stuck_told;    /* that a call does not return */

@@ -60,6 +60,7 @@ void exchange_flaw(struct sim *sim, struct node *n, int others)
     if (!may)
         return;
     n->memory.flaw = 1 + (sim_below(sim, 1u << 30));
+    n->memory.spoilt = n->memory.sure = n->memory.doubted = false;
     sim->flawed_at = n->memory.step;
     sim->tallies.of[TALLY_FLAWED]++;
     sim->quiet_since = sim->now > sim->quiet_since ? sim->now : sim->quiet_since;
@@ -75,7 +76,9 @@ void exchange_commit(struct sim *sim, struct node *n)
     n->memory.loss_known = true;
     n->stepped_at = sim->now;
     n->trainer.sealed = false;
+    n->memory.sure = false;
     exchange_flaw(sim, n, ring->count);
+    n->memory.spoilt = n->memory.flaw && (n->memory.spoilt || sim_chance(sim, 50));
     check_update_stands(sim, ring);
 }
 
@@ -108,37 +111,80 @@ static bool is_ready(const struct sim *sim, const struct trainer *t)
     return t->second_at <= sim->now;
 }
 
-/* Of ranks, how many hold a state of the same bits. */
-static int same_bits(const struct sim *sim, const struct ring *ring, int rank)
+/* Of those who vote, how many hold a state of the same bits. Who received its state counts with who gave it,
+ * unless all have. */
+static int votes_for(const struct sim *sim, const struct ring *ring, uint64_t flaw)
 {
-    int same = 0;
+    int votes = 0, fresh = 0;
     for (int r = 0; r < ring->count; r++)
-        same += sim->node[ring->node[r]].memory.flaw == sim->node[ring->node[rank]].memory.flaw;
-    return same;
+        fresh += sim->node[ring->node[r]].memory.fresh;
+    for (int r = 0; r < ring->count; r++) {
+        const struct content *c = &sim->node[ring->node[r]].memory;
+        bool counts = !c->fresh || fresh == ring->count || sim->plant == PLANT_FRESH_VOTES;
+        votes += counts && c->flaw == flaw;
+    }
+    return votes;
 }
 
-/* Those who are not of the largest group; all, where another one is as large. */
+/* The only one that did not receive its state is one that has not looked whether it changed since. */
+static bool none_decides(const struct sim *sim, const struct ring *ring)
+{
+    int settled = 0, sure = 0;
+    for (int r = 0; r < ring->count; r++) {
+        const struct content *c = &sim->node[ring->node[r]].memory;
+        settled += !c->fresh;
+        sure += !c->fresh && c->sure;
+    }
+    return settled == 1 && !sure && sim->plant != PLANT_FRESH_VOTES;
+}
+
+/* Those who are not of the group with most votes; all, where another one has as many. */
 static struct worker_set odd_states(const struct sim *sim, const struct ring *ring)
 {
-    struct worker_set odd = {0};
-    int best = 0, of_best = 0;
-    for (int r = 0; r < ring->count; r++)
-        best = same_bits(sim, ring, r) > best ? same_bits(sim, ring, r) : best;
-    for (int r = 0; r < ring->count; r++)
-        of_best += same_bits(sim, ring, r) == best;
-    for (int r = 0; r < ring->count; r++)
-        if (of_best > best || same_bits(sim, ring, r) < best)
+    struct worker_set odd = {0}, all = {0};
+    const struct content *best = &sim->node[ring->node[0]].memory;
+    bool tie = none_decides(sim, ring);
+    for (int r = 0; r < ring->count; r++) {
+        const struct content *c = &sim->node[ring->node[r]].memory;
+        best = votes_for(sim, ring, c->flaw) > votes_for(sim, ring, best->flaw) ? c : best;
+        set_add(&all, r);
+    }
+    for (int r = 0; r < ring->count; r++) {
+        const struct content *c = &sim->node[ring->node[r]].memory;
+        bool other = c->flaw != best->flaw;
+        tie = tie || (other && votes_for(sim, ring, c->flaw) == votes_for(sim, ring, best->flaw));
+        if (other)
             set_add(&odd, r);
-    return odd;
+    }
+    return tie && !set_is_empty(odd) ? all : odd;
 }
 
-/* Whoever is odd is told of. Who is sound is not called odd by a majority, but by one that got its states
- * from who was not, before a header could tell. */
+static bool all_sure(const struct sim *sim, const struct ring *ring)
+{
+    bool sure = true;
+    for (int r = 0; r < ring->count; r++)
+        sure = sure && sim->node[ring->node[r]].memory.sure;
+    return sure;
+}
+
+static void headers_agree(struct sim *sim, const struct ring *ring)
+{
+    for (int r = 0; r < ring->count; r++) {
+        struct content *c = &sim->node[ring->node[r]].memory;
+        sim->flaw_agreed = sim->flaw_agreed || c->flaw;
+        c->fresh = false;
+    }
+}
+
+/* Whoever is odd is told of. Who is sound is not called odd by a majority, unless all whom a header has
+ * compared once had the same wrong bits. */
 static void find_odd(struct sim *sim, const struct ring *ring, struct header *h)
 {
     h->odd = odd_states(sim, ring);
-    if (set_is_empty(h->odd))
+    if (set_is_empty(h->odd)) {
+        headers_agree(sim, ring);
         return;
+    }
     if (sim->plant == PLANT_STATES_UNPROVEN) {
         sim->planted++;
         h->odd = (struct worker_set){0};
@@ -146,6 +192,9 @@ static void find_odd(struct sim *sim, const struct ring *ring, struct header *h)
     }
     h->verdict = PASS_ODD;
     bool none = set_count(h->odd) == ring->count;
+    h->look = none && !all_sure(sim, ring);
+    if (h->look)
+        return;
     sim->tallies.of[TALLY_OUTVOTED] += none ? 0 : set_count(h->odd);
     sim->tallies.of[TALLY_NO_MAJORITY] += none;
     sim->undecided = sim->undecided || none;
@@ -153,7 +202,7 @@ static void find_odd(struct sim *sim, const struct ring *ring, struct header *h)
         struct node *n = &sim->node[ring->node[r]];
         n->given_wrong++;
         n->memory.doubted = none;
-        if (!none && !n->memory.flaw && !sim->flaw_copied)
+        if (!none && !n->memory.flaw && !n->memory.fresh && !sim->flaw_agreed)
             sim_fail(sim, "R15: the sound state of worker %d is given up", n->worker);
     }
 }
@@ -377,12 +426,18 @@ static bool reads_wrongly(struct sim *sim, int node)
     return may;
 }
 
-/* Each who is odd gives its state up, says so, and gets that of most; where there are no most all do. */
+/* Each who is odd gives its state up, says so, and gets that of most. Where there are no most, who finds that
+ * its bits are not those of its own sums does, and where nobody does, or that did not help, all do. */
 static void states_differ(struct sim *sim, int node, struct worker_set odd)
 {
     struct trainer *t = &sim->node[node].trainer;
     const struct ring *ring = ring_of_trainer(sim, node);
-    bool minority = set_has(odd, t->rank), outvoted = minority && set_count(odd) < ring->count;
+    struct content *memory = &sim->node[node].memory;
+    bool look = ring->header.look, minority = look ? memory->spoilt : set_has(odd, t->rank);
+    bool outvoted = minority && (look || set_count(odd) < ring->count);
+    memory->sure = memory->sure || (look && !minority);
+    sim->node[node].given_wrong += look && minority;
+    sim->tallies.of[TALLY_SPOILT] += look && minority;
     struct elastic_result *r = compute_result(t, minority ? OUTCOME_PROOF : OUTCOME_LINEAGE);
     r->minority = minority;
     r->outvoted = outvoted;

@@ -501,7 +501,7 @@ static void done_receive(struct sim *sim, struct node *n, struct elastic_result 
         n->memory = content_new(f->resume.step, sim_lineage_hash(f->resume.lineage));
         for (int i = 0; i < f->sources_count; i++)
             n->memory.flaw += flaw_of_part(source_memory(sim, f, i)->flaw, i, f->sources_count);
-        sim->flaw_copied = sim->flaw_copied || n->memory.flaw;
+        n->memory.fresh = true;
         exchange_flaw(sim, n, f->count);
     } else if (sim->plant == PLANT_TORN_RECEIVE) {
         n->memory = content_new(f->resume.step, sim_lineage_hash(f->resume.lineage) ^ 1);
@@ -517,7 +517,7 @@ static void done_catch_up(struct sim *sim, struct node *n, struct elastic_result
     if (r->outcome != OUTCOME_OK)
         return;
     const struct content *source = source_memory(sim, f, 0);
-    uint64_t flaw = n->memory.flaw; /* the update is given, and the state stays its own */
+    struct content own = n->memory; /* the update is given, and the state stays its own */
     if (source->torn)
         sim_fail(sim, "R9: worker %d is given words that led to no step", n->worker);
     if (n->memory.hash != source->parent) {
@@ -529,7 +529,11 @@ static void done_catch_up(struct sim *sim, struct node *n, struct elastic_result
         sim->planted++;
     } else {
         n->memory = *source;
-        n->memory.flaw = flaw;
+        n->memory.flaw = own.flaw;
+        n->memory.spoilt = own.spoilt;
+        n->memory.fresh = own.fresh;
+        n->memory.doubted = own.doubted;
+        n->memory.sure = false;
     }
 }
 

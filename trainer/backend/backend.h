@@ -168,6 +168,9 @@ struct backend_ops {
     /* Repair: applies the pending update (state_pending) to all that lacks it. */
     int (*finish)(struct backend *b, struct error *err);
 
+    /* Has the state the bits that it was written with, as far as its own sums say? NULL: nobody knows. */
+    bool (*sound)(struct backend *b);
+
     /* Mean loss of each of n sequences, forward only, each alone. tokens (n, context + 1), losses (n). NULL:
      * it has none. */
     int (*losses)(struct backend *b, const int32_t *tokens, int n, float *losses, const atomic_int *stop,

@@ -49,6 +49,8 @@ struct engine {
         bool scaled;               /* k is of this step: it had such a pass */
         int disputed; /* lane + 1 that all computed in this pass, or are to in the next; 0: none */
     } pass;
+    int64_t sure; /* the step whose state was found to have the bits that it wrote; -1: none */
+    bool fresh;   /* the state was received since headers agreed last */
     int64_t rescaled;
     rm_time reduce_time; /* of all reductions since the start */
     int64_t reduce_bytes;

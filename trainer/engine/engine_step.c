@@ -68,7 +68,10 @@ static uint32_t flags_of(const struct engine *e)
     rm_time every = atomic_load(&e->save_every);
     bool due = every && e->ring->rank == 0 && clock_now() - e->saved_at >= every;
     bool save = due || atomic_load(&e->save);
-    return (atomic_load(&e->stop) ? LANES_STOP : 0) | (save ? LANES_SAVE : 0);
+    struct state_point point;
+    bool sure = state_holds(e->state, &point) && e->sure == point.step;
+    return (atomic_load(&e->stop) ? LANES_STOP : 0) | (save ? LANES_SAVE : 0) | (sure ? LANES_SURE : 0) |
+           (e->fresh ? LANES_FRESH : 0);
 }
 
 static bool can_train(const struct engine *e, struct state_point *point, struct elastic_result *ret)
@@ -177,16 +180,44 @@ static struct worker_set odd_states(const struct engine *e)
     return header_odd_states(e->pass.sums.header_to, e->layout.tensors, e->spec->batch.lanes);
 }
 
-/* Nobody's lanes of them are added. Whose state is not that of most gets theirs; where there are no most, all
- * give theirs up, and the newest checkpoint counts. */
-static void states_differ(const struct engine *e, struct worker_set odd, int64_t step,
-                          struct elastic_result *ret)
+/* No group is the largest, and not all have looked yet whether theirs are the bits that they wrote: whose are
+ * not gives them up, and the others keep theirs. Should those differ all the same, all have looked then. */
+static void look_at_own_state(struct engine *e, int64_t step, struct elastic_result *ret)
 {
+    const struct backend_ops *ops = e->backend->ops;
+    bool sound = e->sure == step || !ops->sound || ops->sound(e->backend);
+    e->sure = sound ? step : -1;
+    ret->minority = ret->outvoted = !sound;
+    ret->outcome = sound ? OUTCOME_LINEAGE : OUTCOME_PROOF;
+    ret->class = sound ? CLASS_UNKNOWN : CLASS_MACHINE;
+    snprintf(ret->text, sizeof ret->text,
+             sound ? "its state of step %lld has the bits that it wrote, and another worker's has others"
+                   : "its state of step %lld has other bits than it wrote there: its memory changed some; it "
+                     "gets that of others",
+             (long long)step);
+}
+
+/* Nobody's lanes of them are added. Whose state is not that of most gets theirs; where there are no most, who
+ * finds that its own has changed; and where nobody does, all give theirs up, and the newest checkpoint
+ * counts. */
+static void states_differ(struct engine *e, struct worker_set odd, int64_t step, struct elastic_result *ret)
+{
+    bool tie = set_count(odd) == e->ring->world;
+    if (tie && !header_all_sure(e->pass.sums.header_to, e->layout.tensors, e->spec->batch.lanes)) {
+        look_at_own_state(e, step, ret);
+        return;
+    }
     ret->minority = set_has(odd, e->ring->rank);
-    ret->outvoted = ret->minority && set_count(odd) < e->ring->world;
+    ret->outvoted = ret->minority && !tie;
     ret->outcome = ret->minority ? OUTCOME_PROOF : OUTCOME_LINEAGE;
     ret->class = ret->outvoted ? CLASS_MACHINE : CLASS_PAIR;
-    if (ret->outvoted)
+    if (ret->outvoted && e->fresh)
+        snprintf(
+            ret->text, sizeof ret->text,
+            "the state of step %lld that it received has other bits than those of who gave it: a memory, "
+            "or the way, changed some; it gets it once more",
+            (long long)step);
+    else if (ret->outvoted)
         snprintf(
             ret->text, sizeof ret->text,
             "its state of step %lld has other bits than that of most workers: its memory, its processor or "
@@ -425,6 +456,7 @@ void engine_exchange(struct engine *e, struct elastic_result *ret)
     } else if (!set_is_empty(odd = odd_states(e))) {
         states_differ(e, odd, point.step, ret);
     } else {
+        e->fresh = false;
         e->backend->ops->decide(e->backend, &e->pass.verdict);
         act_on(e, point.step, ret);
     }

@@ -205,6 +205,12 @@ static int cpu_finish(struct backend *b, struct error *err)
     return 0;
 }
 
+static bool cpu_sound(struct backend *b)
+{
+    struct backend_cpu *c = cpu_of(b);
+    return rest_sound(c->state, c->pool);
+}
+
 /* ---- forward only ---- */
 
 static int cpu_losses(struct backend *b, const int32_t *tokens, int n, float *losses, const atomic_int *stop,
@@ -287,6 +293,7 @@ static const struct backend_ops cpu_ops = {
     .commit = cpu_commit,
     .check = cpu_check,
     .finish = cpu_finish,
+    .sound = cpu_sound,
     .losses = cpu_losses,
     .logits = cpu_logits,
     .image_sum = cpu_image_sum,

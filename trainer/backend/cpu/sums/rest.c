@@ -1,5 +1,8 @@
 #include "trainer/backend/cpu/sums/rest.h"
 
+#include <stdatomic.h>
+
+#include "trainer/backend/cpu/sums/kernels.h"
 #include "trainer/backend/cpu/sums/pieces.h"
 #include "trainer/exact/proof.h"
 #include "trainer/state/state_file.h"
@@ -37,6 +40,31 @@ void rest_say(struct state *s, struct pool *pool)
     s->resting = 0;
     for (int i = 0; i < s->pieces; i++)
         s->resting += s->scratch[i].proof * proof_weight((uint64_t)i);
+}
+
+struct look {
+    const struct state *state;
+    atomic_bool changed;
+};
+
+static void look_at(void *ctx, int i, int thread)
+{
+    struct look *look = ctx;
+    const struct state *s = look->state;
+    const struct state_piece *p = &s->piece[i];
+    const struct state_place *at = &s->place[state_placed(s)];
+    (void)thread;
+    if (s->proof[i] !=
+        kernel_prove(kernels_best(), at->params + p->first, at->m + p->first, at->v + p->first, p->count))
+        atomic_store(&look->changed, true);
+}
+
+bool rest_sound(struct state *s, struct pool *pool)
+{
+    struct look look = {.state = s};
+    if (state_proven(s))
+        pieces_run(s, pool, look_at, &look);
+    return !atomic_load(&look.changed);
 }
 
 uint64_t rest_written(const struct state *s)

@@ -2,6 +2,7 @@
 #ifndef RM_TRAINER_REST_H
 #define RM_TRAINER_REST_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/os/pool.h"
@@ -10,6 +11,9 @@
 /* Adds the bits of its parameters, as they are now, to what this rank says of its state (state_sum): lanes
  * have been computed from them. Reads all of them. */
 void rest_say(struct state *s, struct pool *pool);
+
+/* Are each piece's bits those of its sum? Reads all of the state. True where no sums are known yet. */
+bool rest_sound(struct state *s, struct pool *pool);
 
 /* Sum of all of the state's bits as its updates wrote them; 0: not known. */
 uint64_t rest_written(const struct state *s);
