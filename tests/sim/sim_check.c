@@ -384,6 +384,11 @@ static void check_complete(struct sim *sim, const struct rdzv_tell *t)
         if (e > sim->resumed && !sim->evaluated[e])
             sim_fail(sim, "the evaluation of step %" PRId64 " was never told", e);
     }
+    for (int i = 0; i < sim->published_count; i++) {
+        const struct published *p = &sim->published[i];
+        if (p->final && published_stands(p) && p->flaw && !sim->flaw_agreed)
+            sim_fail(sim, "R15: the run ends with bits that others who were there had not");
+    }
     for (int i = 0; i < sim->published_count; i++)
         final = final || (sim->published[i].final && published_stands(&sim->published[i]) &&
                           sim->published[i].hash == sim_lineage_hash(t->digest));

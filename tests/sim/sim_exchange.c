@@ -49,12 +49,12 @@ static void seal(struct sim *sim, struct node *n)
 enum { FLAWS_MOST = 4 }; /* more of them, each of which may send all back, and a job does not get on */
 
 /* One at a time in all memories, and in nobody's who has nobody to compare with: who is alone then, or gives
- * its state to all, has no other to tell. Nor in the last step, which no header follows. */
+ * its state to all, has no other to tell. */
 void exchange_flaw(struct sim *sim, struct node *n, int others)
 {
     bool ours = sim->scenario.flaws && !sim->scenario.beside; /* programs have no sum of bits */
-    bool may = ours && others > 1 && n->memory.step < sim->scenario.steps &&
-               sim->tallies.of[TALLY_FLAWED] < FLAWS_MOST && sim_chance(sim, sim->scenario.flaws);
+    bool may = ours && others > 1 && sim->tallies.of[TALLY_FLAWED] < FLAWS_MOST &&
+               sim_chance(sim, sim->scenario.flaws);
     for (int i = 0; i < sim->nodes; i++)
         may = may && !(sim->node[i].alive && sim->node[i].memory.whole && sim->node[i].memory.flaw);
     if (!may)
@@ -311,7 +311,11 @@ static void complete(struct sim *sim, struct ring *ring)
         return;
     }
     draw_wrong(sim, ring, t->words);
-    if (t->words) {
+    if (t->command == CMD_COMPARE) {
+        ring->header = (struct header){.blind = -1};
+        find_odd(sim, ring, &ring->header);
+        pass_on(sim, ring, EV_HEADER, small);
+    } else if (t->words) {
         sim->step_ops++;
         pass_on(sim, ring, EV_WORDS, large);
     } else {
@@ -405,6 +409,7 @@ void exchange_arrive(struct sim *sim, int node)
         sim_fail(sim, "worker %d steps without a ring", sim->node[node].worker);
         return;
     }
+    t->pass = t->command == CMD_COMPARE ? 0 : t->pass;
     if (sim->plant == PLANT_EARLY_WORDS && t->command == CMD_EXCHANGE) {
         sim->planted++;
         give_up_update(sim, node);
@@ -457,6 +462,13 @@ void exchange_header(struct sim *sim, int node)
     if (finds_wrong(sim, node, PLANT_HEADER_UNPROVEN))
         return;
     check_proven(sim, node, "header");
+    if (t->command == CMD_COMPARE) {
+        if (h->verdict == PASS_ODD)
+            states_differ(sim, node, h->odd);
+        else
+            compute_finish(sim, node, OUTCOME_OK, -1, 10 * RM_US);
+        return;
+    }
     t->second = t->second || h->second;
     switch (reads_wrongly(sim, node) ? PASS_NOT_FINITE : h->verdict) {
     case PASS_ODD:

@@ -64,7 +64,7 @@ bool ring_member_lives(const struct sim *sim, const struct ring *ring, int rank)
 
 bool ring_at_work(enum elastic_command c)
 {
-    return c == CMD_LANES || c == CMD_EXCHANGE || c == CMD_COMMIT || c == CMD_EVALUATE;
+    return c == CMD_LANES || c == CMD_EXCHANGE || c == CMD_COMMIT || c == CMD_EVALUATE || c == CMD_COMPARE;
 }
 
 /* A member that is stopped or stuck answers nobody. */
@@ -360,7 +360,7 @@ static void touch_state(struct sim *sim, struct node *n, const struct elastic_ac
                    a->command == CMD_INIT || a->command == CMD_LOAD;
     if (changes && n->loads && n->load_in_state)
         sim_fail(sim, "worker %d changes the state while its agent writes there", n->worker);
-    if (changes && a->command != CMD_LOAD && a->command != CMD_EVALUATE)
+    if (changes && a->command != CMD_LOAD && a->command != CMD_EVALUATE && a->command != CMD_COMPARE)
         n->trainer.gives = (struct msg_generation){0};
     if (first)
         n->trainer.gives = a->form->generation;
@@ -383,7 +383,7 @@ static void start_in_ring(struct sim *sim, int node)
     if (t->command == CMD_LANES || t->command == CMD_EVALUATE) {
         rm_time drawn = sim_time(sim, sim->scenario.step_time / 2, sim->scenario.step_time);
         exchange_lanes(sim, node, t->again, sim->replay ? replay_lanes(sim, t) : drawn);
-    } else if (t->command == CMD_EXCHANGE) {
+    } else if (t->command == CMD_EXCHANGE || t->command == CMD_COMPARE) {
         exchange_arrive(sim, node);
     } else {
         if (t->to_snapshot)
@@ -603,6 +603,7 @@ static void apply(struct sim *sim, struct node *n, struct elastic_result *r)
         done_snapshot(sim, n, r);
         break;
     case CMD_DIGEST:
+        sim->flaw_agreed = sim->flaw_agreed || (n->trainer.form->form.count == 1 && n->memory.flaw);
         sim_lineage(n->memory.hash, r->digest);
         r->snapshot.exact = true;
         break;

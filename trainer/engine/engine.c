@@ -382,6 +382,9 @@ static void carry_out(struct engine *e, const struct elastic_action *a, struct e
     case CMD_EVALUATE:
         engine_evaluate(e, ret);
         break;
+    case CMD_COMPARE:
+        engine_compare(e, ret);
+        break;
     case CMD_SNAPSHOT:
         engine_snapshot(e, a->part, a->parts, ret);
         break;

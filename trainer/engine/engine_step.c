@@ -68,13 +68,10 @@ static uint32_t flags_of(const struct engine *e)
     rm_time every = atomic_load(&e->save_every);
     bool due = every && e->ring->rank == 0 && clock_now() - e->saved_at >= every;
     bool save = due || atomic_load(&e->save);
-    struct state_point point;
-    bool sure = state_holds(e->state, &point) && e->sure == point.step;
-    return (atomic_load(&e->stop) ? LANES_STOP : 0) | (save ? LANES_SAVE : 0) | (sure ? LANES_SURE : 0) |
-           (e->fresh ? LANES_FRESH : 0);
+    return (atomic_load(&e->stop) ? LANES_STOP : 0) | (save ? LANES_SAVE : 0) | engine_own_flags(e);
 }
 
-static bool can_train(const struct engine *e, struct state_point *point, struct elastic_result *ret)
+bool engine_can_train(const struct engine *e, struct state_point *point, struct elastic_result *ret)
 {
     struct error err;
     if (e->ring && state_holds(e->state, point))
@@ -94,7 +91,7 @@ void engine_lanes(struct engine *e, bool again, struct elastic_result *ret)
 {
     struct state_point point;
     struct error err;
-    if (!can_train(e, &point, ret))
+    if (!engine_can_train(e, &point, ret))
         return;
     RM_ASSERT(!again || e->pass.verdict.kind == VERDICT_RESCALE || e->pass.disputed,
               "lanes of step %lld again, and the pass is %d", (long long)point.step + 1,
@@ -169,67 +166,6 @@ static void blame_own_words(const struct engine *e, int64_t step, struct elastic
 static bool header_stands(struct engine *e)
 {
     return header_proven(e->pass.sums.header_to, e->layout.tensors, e->spec->batch.lanes);
-}
-
-/* States of one history have the same bits, or one of those who made them is not sound; fp32 words are of no
- * proof, and an image has no sum here. */
-static struct worker_set odd_states(const struct engine *e)
-{
-    if (e->pass.sums.floats || e->backend->image_bytes)
-        return (struct worker_set){0};
-    return header_odd_states(e->pass.sums.header_to, e->layout.tensors, e->spec->batch.lanes);
-}
-
-/* No group is the largest, and not all have looked yet whether theirs are the bits that they wrote: whose are
- * not gives them up, and the others keep theirs. Should those differ all the same, all have looked then. */
-static void look_at_own_state(struct engine *e, int64_t step, struct elastic_result *ret)
-{
-    const struct backend_ops *ops = e->backend->ops;
-    bool sound = e->sure == step || !ops->sound || ops->sound(e->backend);
-    e->sure = sound ? step : -1;
-    ret->minority = ret->outvoted = !sound;
-    ret->outcome = sound ? OUTCOME_LINEAGE : OUTCOME_PROOF;
-    ret->class = sound ? CLASS_UNKNOWN : CLASS_MACHINE;
-    snprintf(ret->text, sizeof ret->text,
-             sound ? "its state of step %lld has the bits that it wrote, and another worker's has others"
-                   : "its state of step %lld has other bits than it wrote there: its memory changed some; it "
-                     "gets that of others",
-             (long long)step);
-}
-
-/* Nobody's lanes of them are added. Whose state is not that of most gets theirs; where there are no most, who
- * finds that its own has changed; and where nobody does, all give theirs up, and the newest checkpoint
- * counts. */
-static void states_differ(struct engine *e, struct worker_set odd, int64_t step, struct elastic_result *ret)
-{
-    bool tie = set_count(odd) == e->ring->world;
-    if (tie && !header_all_sure(e->pass.sums.header_to, e->layout.tensors, e->spec->batch.lanes)) {
-        look_at_own_state(e, step, ret);
-        return;
-    }
-    ret->minority = set_has(odd, e->ring->rank);
-    ret->outvoted = ret->minority && !tie;
-    ret->outcome = ret->minority ? OUTCOME_PROOF : OUTCOME_LINEAGE;
-    ret->class = ret->outvoted ? CLASS_MACHINE : CLASS_PAIR;
-    if (ret->outvoted && e->fresh)
-        snprintf(
-            ret->text, sizeof ret->text,
-            "the state of step %lld that it received has other bits than those of who gave it: a memory, "
-            "or the way, changed some; it gets it once more",
-            (long long)step);
-    else if (ret->outvoted)
-        snprintf(
-            ret->text, sizeof ret->text,
-            "its state of step %lld has other bits than that of most workers: its memory, its processor or "
-            "the way that the state came changed some; it gets theirs",
-            (long long)step);
-    else if (ret->minority)
-        snprintf(ret->text, sizeof ret->text,
-                 "its state of step %lld has other bits than that of others, and no majority says whose "
-                 "are right: all go back to the newest checkpoint",
-                 (long long)step);
-    else
-        text_copy(ret->text, sizeof ret->text, "workers hold states with different bits");
 }
 
 /* Integers that fit have the sum that their lanes' checksums say; fp32 has none. */
@@ -447,14 +383,14 @@ void engine_exchange(struct engine *e, struct elastic_result *ret)
     int worker = -1;
     rm_time reduced = e->reduce_time;
     int64_t sent = e->reduce_bytes;
-    if (!can_train(e, &point, ret))
+    if (!engine_can_train(e, &point, ret))
         return;
     if (exchange_header(e, &worker, &err) < 0) {
         engine_failed(ret, &err, worker);
     } else if (!header_stands(e)) {
         unproven("header", point.step + 1, ret);
-    } else if (!set_is_empty(odd = odd_states(e))) {
-        states_differ(e, odd, point.step, ret);
+    } else if (!set_is_empty(odd = engine_odd_states(e, e->pass.sums.header_to))) {
+        engine_states_differ(e, e->pass.sums.header_to, odd, point.step, ret);
     } else {
         e->fresh = false;
         e->backend->ops->decide(e->backend, &e->pass.verdict);

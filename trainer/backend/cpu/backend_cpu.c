@@ -260,7 +260,7 @@ static int copy(struct backend *b, void *to, const void *from, size_t bytes)
 static int cpu_image_sum(struct backend *b, uint64_t *ret, struct error *err)
 {
     (void)err;
-    *ret = rest_written(cpu_of(b)->state);
+    *ret = rest_written(cpu_of(b)->state, cpu_of(b)->pool);
     return 0;
 }
 

@@ -325,7 +325,7 @@ Test(state, a_bit_that_changed_in_a_state_since_it_was_written_is_seen_by_who_ho
     struct near_arrays a = near_arrays(r.state[0]);
     float *const array[] = {a.params, a.m, a.v};
     cr_assert(rest_sound(r.state[0], NULL));
-    cr_assert(rest_written(r.state[0]) && rest_written(r.state[0]) == rest_written(r.state[1]));
+    cr_assert(rest_written(r.state[0], NULL) && rest_written(r.state[0], NULL) == rest_written(r.state[1], NULL));
     for (int i = 0; i < 3; i++) {
         uint32_t *word = (uint32_t *)(void *)(array[i] + a.count / 2);
         *word ^= 1u << 7;
@@ -333,7 +333,7 @@ Test(state, a_bit_that_changed_in_a_state_since_it_was_written_is_seen_by_who_ho
         cr_assert(rest_sound(r.state[1], NULL));
         *word ^= 1u << 7;
     }
-    cr_assert_eq(rest_written(r.state[0]), rest_written(r.state[1]), "what was written did not change");
+    cr_assert_eq(rest_written(r.state[0], NULL), rest_written(r.state[1], NULL), "what was written did not change");
     ring_close(&r);
 }
 

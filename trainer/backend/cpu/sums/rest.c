@@ -42,6 +42,13 @@ void rest_say(struct state *s, struct pool *pool)
         s->resting += s->scratch[i].proof * proof_weight((uint64_t)i);
 }
 
+static uint64_t proof_of(const struct state *s, int i)
+{
+    const struct state_piece *p = &s->piece[i];
+    const struct state_place *at = &s->place[state_placed(s)];
+    return kernel_prove(kernels_best(), at->params + p->first, at->m + p->first, at->v + p->first, p->count);
+}
+
 struct look {
     const struct state *state;
     atomic_bool changed;
@@ -50,12 +57,8 @@ struct look {
 static void look_at(void *ctx, int i, int thread)
 {
     struct look *look = ctx;
-    const struct state *s = look->state;
-    const struct state_piece *p = &s->piece[i];
-    const struct state_place *at = &s->place[state_placed(s)];
     (void)thread;
-    if (s->proof[i] !=
-        kernel_prove(kernels_best(), at->params + p->first, at->m + p->first, at->v + p->first, p->count))
+    if (look->state->proof[i] != proof_of(look->state, i))
         atomic_store(&look->changed, true);
 }
 
@@ -67,7 +70,20 @@ bool rest_sound(struct state *s, struct pool *pool)
     return !atomic_load(&look.changed);
 }
 
-uint64_t rest_written(const struct state *s)
+static void prove_piece(void *ctx, int i, int thread)
 {
-    return s->shape.fast || !state_proven(s) ? 0 : state_sum_of(s, s->proof);
+    struct state *s = ctx;
+    (void)thread;
+    s->proof[i] = proof_of(s, i);
+}
+
+uint64_t rest_written(struct state *s, struct pool *pool)
+{
+    if (s->shape.fast)
+        return 0;
+    if (!state_proven(s)) {
+        pieces_run(s, pool, prove_piece, s);
+        state_set_proven(s);
+    }
+    return state_sum_of(s, s->proof);
 }

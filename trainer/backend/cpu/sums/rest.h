@@ -15,7 +15,8 @@ void rest_say(struct state *s, struct pool *pool);
 /* Are each piece's bits those of its sum? Reads all of the state. True where no sums are known yet. */
 bool rest_sound(struct state *s, struct pool *pool);
 
-/* Sum of all of the state's bits as its updates wrote them; 0: not known. */
-uint64_t rest_written(const struct state *s);
+/* Sum of all of the state's bits as its updates wrote them, or, where none of them has yet, as they are; 0: a
+ * state whose sums are fp32 has none. */
+uint64_t rest_written(struct state *s, struct pool *pool);
 
 #endif
