@@ -191,7 +191,8 @@ static void feed(struct train_loop *t, const struct elastic_event *event)
 
 static bool uses_ring(enum elastic_command command)
 {
-    return command == CMD_LANES || command == CMD_EXCHANGE || command == CMD_EVALUATE;
+    return command == CMD_LANES || command == CMD_EXCHANGE || command == CMD_EVALUATE ||
+           command == CMD_COMPARE;
 }
 
 /* A ring that failed is known to; its other ends close one by one now, and that is no news. One whose pass

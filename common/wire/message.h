@@ -369,7 +369,7 @@ struct msg_checkpointed {
     bool final, exact;
     bool damaged; /* one of that name stood there, and was damaged as this worker read it */
     uint8_t lineage[RM_HASH_BYTES];
-    uint64_t image; /* the snapshot's: parts of one checkpoint have the same */
+    uint64_t image; /* the snapshot's: parts of one checkpoint have the same, where it is known */
     int tensors;
     int8_t k[RM_TENSORS_MAX];
     int part, parts;
@@ -485,7 +485,7 @@ struct msg_snapshot {
     struct msg_state state;
     bool final, exact;
     int64_t first, count;
-    uint64_t image; /* of a program: sum over all of its state, of which this is a part; else 0 */
+    uint64_t image; /* sum over all of the state of which this is a part; 0: not known */
     int part, parts;
     int tensors;
     int8_t k[RM_TENSORS_MAX];

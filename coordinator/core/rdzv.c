@@ -37,6 +37,7 @@
 #include "coordinator/core/rdzv_stop.h"
 #include "coordinator/core/rdzv_train.h"
 #include "coordinator/core/rdzv_trouble.h"
+#include "coordinator/core/rdzv_vouch.h"
 #include "coordinator/core/rdzv_who.h"
 #include "coordinator/core/rdzv_will.h"
 
@@ -190,17 +191,15 @@ static bool not_as_it_should(const struct turn *turn, struct rdzv_worker *w, con
     return true;
 }
 
-/* Who was told to stop before it saw so has dropped nothing, and must not be who all receive from. */
-static void doubt_states(struct rdzv *st)
+/* Who was told to stop before it saw so has dropped nothing, and must not be who all receive from; nor must
+ * pieces of such states be a checkpoint. A successor hears of it as often as it is said. */
+static void doubt_states(struct rdzv *st, const struct message *m)
 {
-    st->doubted = st->ring;
-    for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        struct rdzv_worker *w = &st->worker[i];
-        if (w->rank < 0)
-            continue;
-        w->state = (struct msg_state){0};
-        w->update_step = -1;
-    }
+    bool counts = generation_compare(m->generation, st->ring) == 0 || st->state == RDZV_RECOVERING;
+    if (m->fault.class != CLASS_PAIR || m->fault.step < 0 || m->generation.n <= 0 || !counts)
+        return;
+    rdzv_vouch_for_none(st, m->generation, m->fault.step);
+    rdzv_forget_pieces(st, m->fault.step);
 }
 
 /* Its state is not that of most, and it drops it: what made it so may do so again. CLASS_PAIR: there is no
@@ -211,8 +210,6 @@ static void state_differs(const struct turn *turn, struct rdzv_worker *w, const 
 {
     bool proof = f->kind == FAULT_PROOF, ordered = proof && w->act == CAUSE_RING_ERROR;
     turn->st->exact &= proof;
-    if (proof && f->class == CLASS_PAIR)
-        doubt_states(turn->st);
     if (not_as_it_should(turn, w, f, proof ? TELL_PROOF_FAILED : TELL_WORKER_DIFFERS) &&
         f->class == CLASS_MACHINE && !ordered)
         rdzv_count_failure(turn, w, f->detail);
@@ -251,6 +248,8 @@ static void on_fault(const struct turn *turn, struct rdzv_worker *w, const struc
     struct rdzv *st = turn->st;
     const struct msg_fault *f = &m->fault;
     bool mine = w->rank >= 0 && generation_compare(m->generation, st->ring) == 0;
+    if (f->kind == FAULT_PROOF)
+        doubt_states(st, m);
     bool at_work = mine && (st->state == RDZV_TRAINING || st->state == RDZV_FORMING || rdzv_ring_runs(st));
     if (st->state == RDZV_RECOVERING && f->kind != FAULT_STORAGE && !f->over)
         w->phase = PHASE_IDLE; /* whatever ring it was in does not go on */

@@ -16,6 +16,7 @@
 #include "coordinator/core/rdzv_program.h"
 #include "coordinator/core/rdzv_recover.h"
 #include "coordinator/core/rdzv_stop.h"
+#include "coordinator/core/rdzv_vouch.h"
 #include "coordinator/core/rdzv_who.h"
 
 /* ---- going ---- */
@@ -165,13 +166,13 @@ static void accept_identity(const struct turn *turn, struct rdzv_worker *w, int 
               "another process of worker %d takes over rank %d", h->worker, w->rank);
 }
 
-static void take_over(struct rdzv_worker *w, const struct msg_hello *h)
+static void take_over(const struct rdzv *st, struct rdzv_worker *w, const struct msg_hello *h)
 {
     if (w->trainer_pid != h->trainer_pid)
         w->asked = RM_NEVER;
     w->agent_pid = h->agent_pid;
     w->trainer_pid = h->trainer_pid;
-    w->state = h->state;
+    w->state = rdzv_vouched(st, h->ring, &h->state);
     w->ring = h->ring;
     w->phase = h->phase;
     w->runs = h->phase == PHASE_TRAINING;
@@ -234,7 +235,7 @@ void rdzv_hello(const struct turn *turn, int conn, const struct msg_hello *h)
     w->heard = turn->now;
     if (h->ring.term < st->settings.term) /* of its own term a coordinator counts itself who was told to go */
         st->begun = h->begun > st->begun ? h->begun : st->begun;
-    take_over(w, h);
+    take_over(st, w, h);
     if (newcomer) {
         w->beside.failed = false;
         w->joined = st->arrived = turn->now;

@@ -13,10 +13,16 @@
 
 /* ---- collections ---- */
 
+/* Who does not know the sum of its state does not say that it differs. */
+static bool same_bits(uint64_t a, uint64_t b)
+{
+    return a == b || !a || !b;
+}
+
 static bool belongs(const struct rdzv_collection *c, const struct msg_checkpointed *m)
 {
     return c->used && c->publish.step == m->step && c->publish.final == m->final && c->parts == m->parts &&
-           !memcmp(c->publish.lineage, m->lineage, RM_HASH_BYTES) && c->image == m->image;
+           !memcmp(c->publish.lineage, m->lineage, RM_HASH_BYTES) && same_bits(c->image, m->image);
 }
 
 /* Pieces of one step and one history, and yet of states that differ. */
@@ -25,7 +31,7 @@ bool rdzv_pieces_differ(const struct rdzv *st, const struct msg_checkpointed *m)
     for (int i = 0; i < COLLECTIONS; i++) {
         const struct rdzv_collection *c = &st->collection[i];
         if (c->used && c->publish.step == m->step && c->publish.final == m->final &&
-            !memcmp(c->publish.lineage, m->lineage, RM_HASH_BYTES) && c->image != m->image)
+            !memcmp(c->publish.lineage, m->lineage, RM_HASH_BYTES) && !same_bits(c->image, m->image))
             return true;
     }
     return false;
@@ -64,8 +70,11 @@ struct rdzv_collection *rdzv_collection_of(struct rdzv *st, const struct msg_che
     RM_ASSERT(m->part >= 0 && m->part < m->parts && m->parts <= RM_WORKERS_MAX, "part %d of %d of step %lld",
               m->part, m->parts, (long long)m->step);
     for (int i = 0; i < COLLECTIONS; i++) {
-        if (belongs(&st->collection[i], m))
-            return &st->collection[i];
+        struct rdzv_collection *c = &st->collection[i];
+        if (!belongs(c, m))
+            continue;
+        c->image = c->image ? c->image : m->image;
+        return c;
     }
     struct rdzv_collection *c = make_room(st);
     memset(c, 0, sizeof *c);

@@ -12,6 +12,7 @@
 #include "coordinator/core/rdzv_recovery.h"
 #include "coordinator/core/rdzv_ring.h"
 #include "coordinator/core/rdzv_trouble.h"
+#include "coordinator/core/rdzv_vouch.h"
 
 /* Actions that the rest of a step may make: the end tells up to three things of each worker. */
 enum { LEFT_FOR_OTHERS = 5 * RM_WORKERS_MAX };
@@ -101,6 +102,7 @@ void rdzv_progress(const struct turn *turn, struct rdzv_worker *w, const struct 
     struct rdzv *st = turn->st;
     const struct msg_progress *p = &m->progress;
     bool of_ring = generation_compare(m->generation, st->ring) == 0;
+    rdzv_vouch_again(st, m->generation, p->step);
     if (of_ring) {
         rdzv_ring_moved(turn);
         rdzv_interval_step(turn, p);

@@ -20,6 +20,7 @@
 #include "coordinator/core/rdzv_states.h"
 #include "coordinator/core/rdzv_stop.h"
 #include "coordinator/core/rdzv_trouble.h"
+#include "coordinator/core/rdzv_vouch.h"
 #include "coordinator/core/rdzv_waiting.h"
 #include "coordinator/core/rdzv_who.h"
 
@@ -56,9 +57,9 @@ static bool is_skipped(const struct rdzv *st, int64_t step)
            generation_compare(st->skipped.ring, st->ring) == 0 && !is_waited_for(st, step);
 }
 
-/* Two programs' states came to differ since they were compared. Pieces of both would make one that nobody
- * had; which of them is right nobody here knows. Where all stand still for it, there is nothing to wait for.
- */
+/* Two workers' states came to differ since they were compared. Pieces of both would make one that nobody had;
+ * which of them is right nobody here knows. Where all stand still for it, there is nothing to wait for: a
+ * program's states end the job, and of ours none counts any more, but what is older does. */
 static void refuse_pieces(const struct turn *turn, const struct msg_checkpointed *m)
 {
     struct rdzv *st = turn->st;
@@ -71,6 +72,13 @@ static void refuse_pieces(const struct turn *turn, const struct msg_checkpointed
               "the workers' states of this step differ, so pieces of them make no checkpoint");
     if (!waited_for)
         return;
+    if (!st->settings.brought)
+        rdzv_vouch_for_none(st, st->ring, m->step);
+    if (!st->settings.brought && !st->ending.set) {
+        rdzv_say(st, "the workers' states of step %" PRId64 " differ, so none of them counts", m->step);
+        rdzv_quiesce(turn, STOP_NOW);
+        return;
+    }
     st->ending.differ = true;
     rdzv_give_up(st, EXIT_TRAINING,
                  "the workers' states of step %" PRId64 " differ, so nothing is saved of them", m->step);
@@ -81,7 +89,8 @@ void rdzv_checkpointed(const struct turn *turn, struct rdzv_worker *w, const str
 {
     struct rdzv *st = turn->st;
     rdzv_write_is_over(w, m->step);
-    if (m->part >= m->parts || (!m->final && m->step <= st->saved) || is_skipped(st, m->step))
+    if (m->part >= m->parts || (!m->final && m->step <= st->saved) || is_skipped(st, m->step) ||
+        rdzv_is_unvouched(st, m->step))
         return;
     if (rdzv_pieces_differ(st, m)) {
         refuse_pieces(turn, m);

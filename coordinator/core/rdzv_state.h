@@ -258,6 +258,12 @@ struct rdzv_not_finite {
     char why[MSG_DETAIL_MAX];
 };
 
+/* rdzv_vouch.h: the newest step of whose states nobody knows which has the right bits */
+struct rdzv_unvouched {
+    struct msg_generation ring; /* that made them; {0, 0}: there was none */
+    int64_t step;               /* -1: made anew since */
+};
+
 struct rdzv_ending {
     bool set;
     bool interrupted;
@@ -372,8 +378,7 @@ struct rdzv {
     int64_t steps_timed;
     char waiting[MSG_DETAIL_MAX];
     struct rdzv_not_finite not_finite;
-    /* ring of whose states no majority said which are right: nobody holds one of them any more */
-    struct msg_generation doubted;
+    struct rdzv_unvouched unvouched;
     struct rdzv_ending ending;
     struct rdzv_open_recovery recovery;
     struct rdzv_recovery last_recovery;

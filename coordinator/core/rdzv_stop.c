@@ -8,6 +8,7 @@
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_recovery.h"
 #include "coordinator/core/rdzv_states.h"
+#include "coordinator/core/rdzv_vouch.h"
 #include "coordinator/core/rdzv_who.h"
 
 /* Who has to answer before the round is over: the members, and who gives them its state, as it may be named
@@ -157,9 +158,8 @@ void rdzv_stopped(const struct turn *turn, struct rdzv_worker *w, const struct m
     w->stopped_round = s->round;
     RM_ASSERT(w->presence == PRESENT, "worker %d stopped, and is not here", rdzv_index(st, w));
     w->must_stop = false;
-    bool doubted = w->rank >= 0 && st->doubted.n && !generation_compare(st->doubted, st->ring);
-    w->state = doubted ? (struct msg_state){0} : s->state;
-    w->update_step = doubted ? -1 : s->update_step;
+    w->state = rdzv_vouched(st, m->generation, &s->state);
+    w->update_step = w->state.held ? s->update_step : -1;
     w->discarded = s->discarded;
     if (s->trainer_pid)
         w->trainer_pid = s->trainer_pid;

@@ -58,6 +58,10 @@ const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "of a rank that were cut before the header",
                                           "cut after it: no step, and no kept update",
                                           "sums that were not what their checksums said",
+                                          "states in which a bit flipped",
+                                          "of them given up for those of most",
+                                          "of them given up by who had other bits than it wrote",
+                                          "rings whose states were given up without a majority",
                                           "updates that a successor finished",
                                           "states for who was one step behind, as nobody kept the update",
                                           "snapshots by a clock of the coordinator's choice",
@@ -83,16 +87,43 @@ const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "saves begun as a machine will go",
                                           "steps between such a notice and the worker's end",
                                           "programs that failed beside their trainers"};
-const char *const plant_names[PLANTS] = {
-    "none",          "lower-step",     "torn-receive",    "publish-early",
-    "stop-unseen",   "replay-stopped", "lose-progress",   "skip-catch-up",
-    "still-waiting", "memory-free",    "read-is-damage",  "list-is-empty",
-    "one-for-all",   "unwritten",      "blame-nobody",    "blame-another",
-    "impossible",    "stuck-unsaid",   "another-face",    "least-is-most",
-    "early-words",   "valid-stays",    "early-k",         "early-seal",
-    "ready-for-all", "notice-late",    "no-time",         "save-unsaid",
-    "keep-newer",    "words-unproven", "header-unproven", "failure-unsaid",
-    "failure-twice", "late-ready"};
+const char *const plant_names[PLANTS] = {"none",
+                                         "lower-step",
+                                         "torn-receive",
+                                         "publish-early",
+                                         "stop-unseen",
+                                         "replay-stopped",
+                                         "lose-progress",
+                                         "skip-catch-up",
+                                         "still-waiting",
+                                         "memory-free",
+                                         "read-is-damage",
+                                         "list-is-empty",
+                                         "one-for-all",
+                                         "unwritten",
+                                         "blame-nobody",
+                                         "blame-another",
+                                         "impossible",
+                                         "stuck-unsaid",
+                                         "another-face",
+                                         "least-is-most",
+                                         "early-words",
+                                         "valid-stays",
+                                         "early-k",
+                                         "early-seal",
+                                         "ready-for-all",
+                                         "notice-late",
+                                         "no-time",
+                                         "save-unsaid",
+                                         "keep-newer",
+                                         "words-unproven",
+                                         "header-unproven",
+                                         "states-unproven",
+                                         "pieces-unproven",
+                                         "fresh-votes",
+                                         "failure-unsaid",
+                                         "failure-twice",
+                                         "late-ready"};
 
 static const rm_time long_after = 60 * RM_S; /* of virtual time, beside the steps' own */
 
@@ -223,6 +254,7 @@ static void draw_scenario(struct sim *sim)
     s->nan_alone = alone ? s->resumes + 1 + (int64_t)(sim_hash(sim->seed, 17, 1) % left) : 0;
     s->nan_worker = (int)(sim_hash(sim->seed, 17, 2) % (uint64_t)s->target);
     s->keep = 1 + (int)(sim_hash(sim->seed, 18, 0) % 3);
+    s->flaws = s->exact && !s->calm && sim_hash(sim->seed, 20, 0) % 100 < 20 ? 5 : 0;
     s->rescales = sim_hash(sim->seed, 9, 0) % 100 < 20 ? 30 : 0;
     s->saves = sim_hash(sim->seed, 10, 0) % 100 < 15 ? 10 : 0;
     s->flips = s->exact && !s->calm && sim_hash(sim->seed, 19, 0) % 100 < 20 ? 5 : 0;

@@ -86,6 +86,9 @@ enum plant {
     PLANT_KEEP_NEWER,      /* `keep` counts checkpoints that are newer than what is published */
     PLANT_WORDS_UNPROVEN,  /* nobody looks whether the words are what their checksums say */
     PLANT_HEADER_UNPROVEN, /* nor whether the header is */
+    PLANT_STATES_UNPROVEN, /* nor whether all states have the same bits */
+    PLANT_PIECES_UNPROVEN, /* nor whether the pieces of a checkpoint are of states with the same bits */
+    PLANT_FRESH_VOTES,     /* who has just received a state says whose bits are right */
     PLANT_FAILURE_UNSAID,  /* that a program failed is told to no agent */
     PLANT_FAILURE_TWICE,   /* or by it as of two programs */
     PLANT_LATE_READY,      /* who has filled its memory says so much later, and counts on meanwhile */
@@ -163,6 +166,11 @@ struct content {
     int64_t update_step;   /* of the kept update, as its record says; -1: there is none */
     bool torn;             /* what lies there is not what led to any step */
     bool loss_known;       /* of the step held, in the state's own record */
+    uint64_t flaw;         /* which bits are not what the history made: what its sum is off by; 0: none */
+    bool spoilt;           /* and are not what its own sums say: it flipped at rest */
+    bool sure;             /* it has looked, and they are */
+    bool fresh;            /* received since a header agreed last */
+    bool doubted;          /* of a ring no majority of which said whose bits are right */
 };
 
 /* What waits for a process that is stopped. */
@@ -246,10 +254,13 @@ struct conn {
 
 /* What a reduction of header words has said to all. */
 struct header {
-    enum { PASS_FITS, PASS_RESCALED, PASS_NOT_FINITE } verdict;
+    enum { PASS_FITS, PASS_RESCALED, PASS_NOT_FINITE, PASS_ODD } verdict;
     bool stop, save; /* somebody said so */
     bool second;     /* all are ready for the other transport */
     int blind;       /* rank that overlooks the stop, -1 none */
+    bool look;       /* PASS_ODD: nobody can tell, and not all have looked at their own sums yet */
+    struct worker_set
+        odd; /* PASS_ODD: ranks whose states have not the bits of most; all: there are no most */
 };
 
 struct ring {
@@ -274,8 +285,8 @@ struct slice {
     int64_t step;
     bool final;
     int part, parts;
-    uint64_t hash;
-    bool gone; /* said to be written, and not there */
+    uint64_t hash, flaw; /* flaw: of the state that it is a part of */
+    bool gone;           /* said to be written, and not there */
 };
 
 struct published {
@@ -285,7 +296,7 @@ struct published {
     bool gone;     /* it made way for newer ones */
     bool odd;      /* as its manifest says */
     rm_time stood; /* since when */
-    uint64_t hash;
+    uint64_t hash, flaw;
 };
 
 enum shot_kind {
@@ -343,6 +354,10 @@ enum tally {
     TALLY_CUT_EARLY,     /* ranks whose pass came to nothing before the header */
     TALLY_CUT_LATE,      /* after it: without step and without kept update */
     TALLY_UNPROVEN,      /* sums that were not what their checksums said */
+    TALLY_FLAWED,        /* states in which a bit flipped */
+    TALLY_OUTVOTED,      /* that were given up for those of most */
+    TALLY_SPOILT,        /* that were given up for that of another one, as they were not what they had been */
+    TALLY_NO_MAJORITY,   /* rings all of whose states were given up, as no majority said which are right */
     TALLY_REPAIRED,      /* updates that a successor finished */
     TALLY_WHOLE,         /* states received by who was one step behind, as nobody keeps the update */
     TALLY_BY_CLOCK,      /* snapshots whose time the coordinator chose */
@@ -414,6 +429,7 @@ struct scenario {
     int nan_worker;                    /* that one */
     int rescales, saves; /* of a hundred steps, that fit no scale at first; after which a clock wants one */
     int flips;           /* of a hundred steps, whose sum comes out wrong somewhere */
+    int flaws;           /* of a hundred updates or received states, in which a bit flips */
     rm_time step_time, delay;
     rm_time max_loss; /* the coordinator says when to save; 0: the job does */
     int shots;
@@ -489,6 +505,9 @@ struct sim {
     bool odd;        /* what is trained is made on machines that are */
     bool evaluated[STEPS_MAX + 1];
     int64_t round;      /* newest that was sent */
+    int64_t flawed_at;  /* step of the state in which a bit flipped last; 0: none did */
+    bool undecided;     /* nobody could say whose bits are right, and that was not told yet */
+    bool flaw_agreed;   /* all of a ring had the same wrong bits */
     bool loaded_since;  /* a checkpoint was loaded since the newest recovery */
     bool vanished_told; /* that pieces are missing */
     bool stuck_told;    /* that a call does not return */
@@ -606,14 +625,15 @@ void ring_cut(struct sim *sim, int from, int to); /* workers; where the one call
 uint64_t content_after(const struct sim *sim, uint64_t hash, int64_t step, const struct ring *ring);
 /* Of a pass, or of an evaluation. again: the one before did not fit. */
 void exchange_lanes(struct sim *sim, int node, bool again, rm_time takes);
-void exchange_arrive(struct sim *sim, int node);       /* in its ring, to reduce */
-void exchange_header(struct sim *sim, int node);       /* of its ring has come to it */
-void exchange_words(struct sim *sim, int node);        /* likewise */
-void exchange_update(struct sim *sim, int node);       /* begins */
-void exchange_commit(struct sim *sim, struct node *n); /* a sealed update */
-void exchange_died(struct sim *sim, int node);         /* its trainer, wherever it was */
-void exchange_try(struct sim *sim, int ring);          /* once all are there */
-void ring_flows(struct sim *sim);                      /* a wall has fallen */
+void exchange_arrive(struct sim *sim, int node);                 /* in its ring, to reduce */
+void exchange_header(struct sim *sim, int node);                 /* of its ring has come to it */
+void exchange_words(struct sim *sim, int node);                  /* likewise */
+void exchange_update(struct sim *sim, int node);                 /* begins */
+void exchange_commit(struct sim *sim, struct node *n);           /* a sealed update */
+void exchange_died(struct sim *sim, int node);                   /* its trainer, wherever it was */
+void exchange_flaw(struct sim *sim, struct node *n, int others); /* a bit of its state may flip */
+void exchange_try(struct sim *sim, int ring);                    /* once all are there */
+void ring_flows(struct sim *sim);                                /* a wall has fallen */
 
 /* sim_pairs.c: workers that can't reach each other */
 void pairs_draw(struct sim *sim);
@@ -668,9 +688,10 @@ void check_form(struct sim *sim, const struct message *m);
 void check_tell(struct sim *sim, const struct rdzv_tell *t);
 void check_reduction(struct sim *sim, const struct ring *ring);
 void check_update_stands(struct sim *sim, const struct ring *ring);
-void check_proven(struct sim *sim, int node, const char *what);      /* what it takes for a result */
-void check_kept(struct sim *sim, int node, const struct message *m); /* what its trainer tells of it */
-void check_publish(struct sim *sim, const struct msg_publish *p);
+void check_flawless(struct sim *sim, const struct ring *ring);  /* R15, of those who add up their lanes */
+void check_proven(struct sim *sim, int node, const char *what); /* what it takes for a result */
+void check_kept(struct sim *sim, int node, const struct message *m);  /* what its trainer tells of it */
+uint64_t check_publish(struct sim *sim, const struct msg_publish *p); /* returns which bits flipped in it */
 void check_link_term(struct sim *sim, int node, const struct message *m);
 void check_blame(struct sim *sim, int node);
 void check_end(struct sim *sim);

@@ -114,6 +114,12 @@ static void check_passed_over(struct sim *sim, const struct msg_form *f)
     }
 }
 
+/* Its bits may be wrong, as far as anybody can tell who holds a state of that step. */
+static bool nobody_vouches(const struct sim *sim, const struct content *c)
+{
+    return c->doubted || c->flaw || c->step == sim->flawed_at;
+}
+
 /* R1: one member list per generation; R7: nobody who holds more is rolled back by a ring it was part of. */
 void check_form(struct sim *sim, const struct message *m)
 {
@@ -135,19 +141,20 @@ void check_form(struct sim *sim, const struct message *m)
             sim_fail(sim, "R1: generation %" PRId64 " has two member lists", m->generation.n);
     }
     sim->loaded_since = sim->loaded_since || !has_survivor(sim, f);
+    for (int r = 0; r < f->count; r++)
+        sim->loaded_since =
+            sim->loaded_since || f->member[r].role == ROLE_LOAD || f->member[r].role == ROLE_INIT;
     if (!f->resume.held && sim->told > 0 && sim->published_count == 0)
         return; /* all was lost before the first checkpoint */
     for (int r = 0; r < f->count; r++) {
         int node = sim->node_of[f->member[r].worker];
         const struct node *n = node >= 0 ? &sim->node[node] : NULL;
-        if (!n || !n->alive || !n->trainer.opened || !n->memory.whole || n->memory.step <= f->resume.step)
+        if (!n || !n->alive || !n->trainer.opened || !n->memory.whole || n->memory.step <= f->resume.step ||
+            nobody_vouches(sim, &n->memory))
             continue;
         sim_fail(sim, "R7: worker %d holds step %" PRId64 ", the ring resumes from %" PRId64, n->worker,
                  n->memory.step, f->resume.step);
     }
-    for (int r = 0; r < f->count; r++)
-        sim->loaded_since =
-            sim->loaded_since || f->member[r].role == ROLE_LOAD || f->member[r].role == ROLE_INIT;
 }
 
 /* R2, R6, R11: one step, one history, and in exact mode the one that an undisturbed run has. */
@@ -213,6 +220,21 @@ void check_update_stands(struct sim *sim, const struct ring *ring)
                  behind, ahead->step - 1);
 }
 
+/* R15: the lanes of a state whose bits are not those of its history are other lanes. Where all have the same
+ * ones, nobody alive knows of others. */
+void check_flawless(struct sim *sim, const struct ring *ring)
+{
+    const struct node *first = &sim->node[ring->node[0]];
+    for (int r = 1; r < ring->count; r++) {
+        const struct node *n = &sim->node[ring->node[r]];
+        if (n->memory.doubted || first->memory.doubted)
+            sim_fail(sim, "R15: a state goes on of which nobody could say that its bits are right");
+        if (n->memory.flaw != first->memory.flaw)
+            sim_fail(sim, "R15: a step is made of lanes that workers %d and %d computed from other bits",
+                     first->worker, n->worker);
+    }
+}
+
 /* R15: nobody takes a wrong sum for a result. */
 void check_proven(struct sim *sim, int node, const char *what)
 {
@@ -228,6 +250,8 @@ static void check_proof_failed(struct sim *sim, const struct rdzv_tell *t)
     int64_t times = 0;
     for (int i = 0; i < sim->nodes; i++)
         times += sim->node[i].worker == t->worker ? sim->node[i].given_wrong : 0;
+    sim->loaded_since = sim->loaded_since || sim->undecided; /* or a state from long before was received */
+    sim->undecided = false;
     if (!times)
         sim_fail(sim, "R15: worker %d is said to have been given a wrong sum, and was not", t->worker);
 }
@@ -240,30 +264,38 @@ void check_kept(struct sim *sim, int node, const struct message *m)
                  n->worker, m->stopped.update_step);
 }
 
-static bool slice_is_there(const struct sim *sim, const struct msg_publish *p, int part, int parts)
+/* As it was written last; NULL: it is not there. */
+static const struct slice *slice_of(const struct sim *sim, const struct msg_publish *p, int part, int parts)
 {
-    for (int i = 0; i < SLICES_MAX; i++) {
-        const struct slice *s = &sim->slice[i];
+    const struct slice *found = NULL;
+    int64_t first = sim->slices > SLICES_MAX ? sim->slices - SLICES_MAX : 0;
+    for (int64_t i = first; i < sim->slices; i++) {
+        const struct slice *s = &sim->slice[i % SLICES_MAX];
         if (s->used && s->step == p->step && s->final == p->final && s->part == part && s->parts == parts &&
             s->hash == sim_lineage_hash(p->lineage))
-            return true;
+            found = s;
     }
-    return false;
+    return found;
 }
 
 /* R4: what is published is whole and of one state. */
-void check_publish(struct sim *sim, const struct msg_publish *p)
+uint64_t check_publish(struct sim *sim, const struct msg_publish *p)
 {
     bool in[RM_WORKERS_MAX] = {0};
     int parts = p->count ? (int)p->piece[0].offset / PARTS_BASE : 0;
+    const struct slice *first = parts ? slice_of(sim, p, 0, parts) : NULL;
     for (int i = 0; i < p->count; i++) {
         int part = (int)p->piece[i].offset % PARTS_BASE;
-        if (p->piece[i].offset / PARTS_BASE != parts || in[part] || !slice_is_there(sim, p, part, parts))
+        const struct slice *s = slice_of(sim, p, part, parts);
+        if (p->piece[i].offset / PARTS_BASE != parts || in[part] || !s)
             sim_fail(sim, "R4: the checkpoint of step %" PRId64 " has a part that does not belong", p->step);
+        else if (first && s->flaw != first->flaw)
+            sim_fail(sim, "R4: the checkpoint of step %" PRId64 " is of states with other bits", p->step);
         in[part] = true;
     }
     if (parts == 0 || p->count != parts)
         sim_fail(sim, "R4: the checkpoint of step %" PRId64 " has %d of %d parts", p->step, p->count, parts);
+    return first ? first->flaw : 0;
 }
 
 /* R3: a word of a lower term never gets past the agent. */
@@ -352,6 +384,11 @@ static void check_complete(struct sim *sim, const struct rdzv_tell *t)
         if (e > sim->resumed && !sim->evaluated[e])
             sim_fail(sim, "the evaluation of step %" PRId64 " was never told", e);
     }
+    for (int i = 0; i < sim->published_count; i++) {
+        const struct published *p = &sim->published[i];
+        if (p->final && published_stands(p) && p->flaw && !sim->flaw_agreed)
+            sim_fail(sim, "R15: the run ends with bits that others who were there had not");
+    }
     for (int i = 0; i < sim->published_count; i++)
         final = final || (sim->published[i].final && published_stands(&sim->published[i]) &&
                           sim->published[i].hash == sim_lineage_hash(t->digest));
@@ -380,7 +417,9 @@ void check_tell(struct sim *sim, const struct rdzv_tell *t)
     sim->vanished_told =
         sim->vanished_told || (t->kind == TELL_WAITING && strstr(t->text, "a piece is missing"));
     sim->skipped_since = sim->skipped_since || t->kind == TELL_CHECKPOINT_SKIPPED;
-    if (t->kind == TELL_CHECKPOINT_SKIPPED)
+    bool differ = t->kind == TELL_CHECKPOINT_SKIPPED && strstr(t->text, "states of this step differ");
+    sim->loaded_since = sim->loaded_since || differ;
+    if (t->kind == TELL_CHECKPOINT_SKIPPED && !differ)
         notice_check_skipped(sim);
     if (t->kind == TELL_CHECKPOINT_REFUSED)
         trouble_check_refused(sim, t);

@@ -46,6 +46,27 @@ static void seal(struct sim *sim, struct node *n)
     check_update_stands(sim, &sim->ring[n->trainer.ring]);
 }
 
+enum { FLAWS_MOST = 4 }; /* more of them, each of which may send all back, and a job does not get on */
+
+/* One at a time in all memories, and in nobody's who has nobody to compare with: who is alone then, or gives
+ * its state to all, has no other to tell. */
+void exchange_flaw(struct sim *sim, struct node *n, int others)
+{
+    bool ours = sim->scenario.flaws && !sim->scenario.beside; /* programs have no sum of bits */
+    bool may = ours && others > 1 && sim->tallies.of[TALLY_FLAWED] < FLAWS_MOST &&
+               sim_chance(sim, sim->scenario.flaws);
+    for (int i = 0; i < sim->nodes; i++)
+        may = may && !(sim->node[i].alive && sim->node[i].memory.whole && sim->node[i].memory.flaw);
+    if (!may)
+        return;
+    n->memory.flaw = 1 + (sim_below(sim, 1u << 30));
+    n->memory.spoilt = n->memory.sure = n->memory.doubted = false;
+    sim->flawed_at = n->memory.step;
+    sim->tallies.of[TALLY_FLAWED]++;
+    sim->quiet_since = sim->now > sim->quiet_since ? sim->now : sim->quiet_since;
+    sim_trace(sim, "a bit flips in the state of worker %d", n->worker);
+}
+
 void exchange_commit(struct sim *sim, struct node *n)
 {
     const struct ring *ring = &sim->ring[n->trainer.ring];
@@ -55,6 +76,9 @@ void exchange_commit(struct sim *sim, struct node *n)
     n->memory.loss_known = true;
     n->stepped_at = sim->now;
     n->trainer.sealed = false;
+    n->memory.sure = false;
+    exchange_flaw(sim, n, ring->count);
+    n->memory.spoilt = n->memory.flaw && (n->memory.spoilt || sim_chance(sim, 50));
     check_update_stands(sim, ring);
 }
 
@@ -87,6 +111,102 @@ static bool is_ready(const struct sim *sim, const struct trainer *t)
     return t->second_at <= sim->now;
 }
 
+/* Of those who vote, how many hold a state of the same bits. Who received its state counts with who gave it,
+ * unless all have. */
+static int votes_for(const struct sim *sim, const struct ring *ring, uint64_t flaw)
+{
+    int votes = 0, fresh = 0;
+    for (int r = 0; r < ring->count; r++)
+        fresh += sim->node[ring->node[r]].memory.fresh;
+    for (int r = 0; r < ring->count; r++) {
+        const struct content *c = &sim->node[ring->node[r]].memory;
+        bool counts = !c->fresh || fresh == ring->count || sim->plant == PLANT_FRESH_VOTES;
+        votes += counts && c->flaw == flaw;
+    }
+    return votes;
+}
+
+/* The only one that did not receive its state is one that has not looked whether it changed since. */
+static bool none_decides(const struct sim *sim, const struct ring *ring)
+{
+    int settled = 0, sure = 0;
+    for (int r = 0; r < ring->count; r++) {
+        const struct content *c = &sim->node[ring->node[r]].memory;
+        settled += !c->fresh;
+        sure += !c->fresh && c->sure;
+    }
+    return settled == 1 && !sure && sim->plant != PLANT_FRESH_VOTES;
+}
+
+/* Those who are not of the group with most votes; all, where another one has as many. */
+static struct worker_set odd_states(const struct sim *sim, const struct ring *ring)
+{
+    struct worker_set odd = {0}, all = {0};
+    const struct content *best = &sim->node[ring->node[0]].memory;
+    bool tie = none_decides(sim, ring);
+    for (int r = 0; r < ring->count; r++) {
+        const struct content *c = &sim->node[ring->node[r]].memory;
+        best = votes_for(sim, ring, c->flaw) > votes_for(sim, ring, best->flaw) ? c : best;
+        set_add(&all, r);
+    }
+    for (int r = 0; r < ring->count; r++) {
+        const struct content *c = &sim->node[ring->node[r]].memory;
+        bool other = c->flaw != best->flaw;
+        tie = tie || (other && votes_for(sim, ring, c->flaw) == votes_for(sim, ring, best->flaw));
+        if (other)
+            set_add(&odd, r);
+    }
+    return tie && !set_is_empty(odd) ? all : odd;
+}
+
+static bool all_sure(const struct sim *sim, const struct ring *ring)
+{
+    bool sure = true;
+    for (int r = 0; r < ring->count; r++)
+        sure = sure && sim->node[ring->node[r]].memory.sure;
+    return sure;
+}
+
+static void headers_agree(struct sim *sim, const struct ring *ring)
+{
+    for (int r = 0; r < ring->count; r++) {
+        struct content *c = &sim->node[ring->node[r]].memory;
+        sim->flaw_agreed = sim->flaw_agreed || c->flaw;
+        c->fresh = false;
+    }
+}
+
+/* Whoever is odd is told of. Who is sound is not called odd by a majority, unless all whom a header has
+ * compared once had the same wrong bits. */
+static void find_odd(struct sim *sim, const struct ring *ring, struct header *h)
+{
+    h->odd = odd_states(sim, ring);
+    if (set_is_empty(h->odd)) {
+        headers_agree(sim, ring);
+        return;
+    }
+    if (sim->plant == PLANT_STATES_UNPROVEN) {
+        sim->planted++;
+        h->odd = (struct worker_set){0};
+        return;
+    }
+    h->verdict = PASS_ODD;
+    bool none = set_count(h->odd) == ring->count;
+    h->look = none && !all_sure(sim, ring);
+    if (h->look)
+        return;
+    sim->tallies.of[TALLY_OUTVOTED] += none ? 0 : set_count(h->odd);
+    sim->tallies.of[TALLY_NO_MAJORITY] += none;
+    sim->undecided = sim->undecided || none;
+    for (int r = set_first(h->odd); r >= 0; r = set_next(h->odd, r)) {
+        struct node *n = &sim->node[ring->node[r]];
+        n->given_wrong++;
+        n->memory.doubted = none;
+        if (!none && !n->memory.flaw && !n->memory.fresh && !sim->flaw_agreed)
+            sim_fail(sim, "R15: the sound state of worker %d is given up", n->worker);
+    }
+}
+
 /* Stop and save are said by one and done by all; another transport is taken where all are ready for it. */
 static void decide(struct sim *sim, struct ring *ring)
 {
@@ -105,6 +225,7 @@ static void decide(struct sim *sim, struct ring *ring)
         h.verdict = PASS_NOT_FINITE;
     else if (first->trainer.pass == 0 && drawn(sim, 9, step, sim->scenario.rescales))
         h.verdict = PASS_RESCALED;
+    find_odd(sim, ring, &h);
     if (sim->plant == PLANT_STOP_UNSEEN && h.stop)
         h.blind = (int)sim_below(sim, (uint64_t)ring->count);
     sim->planted += h.blind >= 0;
@@ -190,7 +311,11 @@ static void complete(struct sim *sim, struct ring *ring)
         return;
     }
     draw_wrong(sim, ring, t->words);
-    if (t->words) {
+    if (t->command == CMD_COMPARE) {
+        ring->header = (struct header){.blind = -1};
+        find_odd(sim, ring, &ring->header);
+        pass_on(sim, ring, EV_HEADER, small);
+    } else if (t->words) {
         sim->step_ops++;
         pass_on(sim, ring, EV_WORDS, large);
     } else {
@@ -284,6 +409,7 @@ void exchange_arrive(struct sim *sim, int node)
         sim_fail(sim, "worker %d steps without a ring", sim->node[node].worker);
         return;
     }
+    t->pass = t->command == CMD_COMPARE ? 0 : t->pass;
     if (sim->plant == PLANT_EARLY_WORDS && t->command == CMD_EXCHANGE) {
         sim->planted++;
         give_up_update(sim, node);
@@ -305,6 +431,28 @@ static bool reads_wrongly(struct sim *sim, int node)
     return may;
 }
 
+/* Each who is odd gives its state up, says so, and gets that of most. Where there are no most, who finds that
+ * its bits are not those of its own sums does, and where nobody does, or that did not help, all do. */
+static void states_differ(struct sim *sim, int node, struct worker_set odd)
+{
+    struct trainer *t = &sim->node[node].trainer;
+    const struct ring *ring = ring_of_trainer(sim, node);
+    struct content *memory = &sim->node[node].memory;
+    bool look = ring->header.look, minority = look ? memory->spoilt : set_has(odd, t->rank);
+    bool outvoted = minority && (look || set_count(odd) < ring->count);
+    memory->sure = memory->sure || (look && !minority);
+    sim->node[node].given_wrong += look && minority;
+    sim->tallies.of[TALLY_SPOILT] += look && minority;
+    struct elastic_result *r = compute_result(t, minority ? OUTCOME_PROOF : OUTCOME_LINEAGE);
+    r->minority = minority;
+    r->outvoted = outvoted;
+    r->class = outvoted ? CLASS_MACHINE : CLASS_PAIR;
+    text_copy(r->text, sizeof r->text, "states of other bits");
+    t->finishing = true;
+    t->command_seq++;
+    sim_at(sim, sim->now + 10 * RM_US, EV_DONE, node, t->epoch, t->command_seq)->result = r;
+}
+
 /* A pass that does not fit moves no words, and costs nobody the kept update. */
 void exchange_header(struct sim *sim, int node)
 {
@@ -314,9 +462,20 @@ void exchange_header(struct sim *sim, int node)
     if (finds_wrong(sim, node, PLANT_HEADER_UNPROVEN))
         return;
     check_proven(sim, node, "header");
+    if (t->command == CMD_COMPARE) {
+        if (h->verdict == PASS_ODD)
+            states_differ(sim, node, h->odd);
+        else
+            compute_finish(sim, node, OUTCOME_OK, -1, 10 * RM_US);
+        return;
+    }
     t->second = t->second || h->second;
     switch (reads_wrongly(sim, node) ? PASS_NOT_FINITE : h->verdict) {
+    case PASS_ODD:
+        states_differ(sim, node, h->odd);
+        break;
     case PASS_FITS:
+        check_flawless(sim, ring_of_trainer(sim, node));
         t->words = true;
         give_up_update(sim, node);
         enter(sim, node);

@@ -64,7 +64,7 @@ bool ring_member_lives(const struct sim *sim, const struct ring *ring, int rank)
 
 bool ring_at_work(enum elastic_command c)
 {
-    return c == CMD_LANES || c == CMD_EXCHANGE || c == CMD_COMMIT || c == CMD_EVALUATE;
+    return c == CMD_LANES || c == CMD_EXCHANGE || c == CMD_COMMIT || c == CMD_EVALUATE || c == CMD_COMPARE;
 }
 
 /* A member that is stopped or stuck answers nobody. */
@@ -360,7 +360,7 @@ static void touch_state(struct sim *sim, struct node *n, const struct elastic_ac
                    a->command == CMD_INIT || a->command == CMD_LOAD;
     if (changes && n->loads && n->load_in_state)
         sim_fail(sim, "worker %d changes the state while its agent writes there", n->worker);
-    if (changes && a->command != CMD_LOAD && a->command != CMD_EVALUATE)
+    if (changes && a->command != CMD_LOAD && a->command != CMD_EVALUATE && a->command != CMD_COMPARE)
         n->trainer.gives = (struct msg_generation){0};
     if (first)
         n->trainer.gives = a->form->generation;
@@ -383,7 +383,7 @@ static void start_in_ring(struct sim *sim, int node)
     if (t->command == CMD_LANES || t->command == CMD_EVALUATE) {
         rm_time drawn = sim_time(sim, sim->scenario.step_time / 2, sim->scenario.step_time);
         exchange_lanes(sim, node, t->again, sim->replay ? replay_lanes(sim, t) : drawn);
-    } else if (t->command == CMD_EXCHANGE) {
+    } else if (t->command == CMD_EXCHANGE || t->command == CMD_COMPARE) {
         exchange_arrive(sim, node);
     } else {
         if (t->to_snapshot)
@@ -479,11 +479,17 @@ bool source_stands(const struct sim *sim, const struct trainer *t)
     return false;
 }
 
-static const struct content *source_content(const struct sim *sim, const struct msg_form *f)
+static const struct content *source_memory(const struct sim *sim, const struct msg_form *f, int source)
 {
     int node = 0;
-    sscanf(f->source[0].address, "%d:", &node);
+    sscanf(f->source[source].address, "%d:", &node);
     return &sim->node[node].memory;
+}
+
+/* A bit that flipped lies in one part of a state, and so comes from one source alone. */
+static uint64_t flaw_of_part(uint64_t flaw, int part, int parts)
+{
+    return flaw % (uint64_t)parts == (uint64_t)part ? flaw : 0;
 }
 
 static void done_receive(struct sim *sim, struct node *n, struct elastic_result *r)
@@ -493,6 +499,10 @@ static void done_receive(struct sim *sim, struct node *n, struct elastic_result 
         r->outcome = OUTCOME_PEER;
     if (r->outcome == OUTCOME_OK) {
         n->memory = content_new(f->resume.step, sim_lineage_hash(f->resume.lineage));
+        for (int i = 0; i < f->sources_count; i++)
+            n->memory.flaw += flaw_of_part(source_memory(sim, f, i)->flaw, i, f->sources_count);
+        n->memory.fresh = true;
+        exchange_flaw(sim, n, f->count);
     } else if (sim->plant == PLANT_TORN_RECEIVE) {
         n->memory = content_new(f->resume.step, sim_lineage_hash(f->resume.lineage) ^ 1);
         sim->planted++;
@@ -506,7 +516,8 @@ static void done_catch_up(struct sim *sim, struct node *n, struct elastic_result
         r->outcome = OUTCOME_PEER;
     if (r->outcome != OUTCOME_OK)
         return;
-    const struct content *source = source_content(sim, f);
+    const struct content *source = source_memory(sim, f, 0);
+    struct content own = n->memory; /* the update is given, and the state stays its own */
     if (source->torn)
         sim_fail(sim, "R9: worker %d is given words that led to no step", n->worker);
     if (n->memory.hash != source->parent) {
@@ -518,6 +529,11 @@ static void done_catch_up(struct sim *sim, struct node *n, struct elastic_result
         sim->planted++;
     } else {
         n->memory = *source;
+        n->memory.flaw = own.flaw;
+        n->memory.spoilt = own.spoilt;
+        n->memory.fresh = own.fresh;
+        n->memory.doubted = own.doubted;
+        n->memory.sure = false;
     }
 }
 
@@ -546,6 +562,7 @@ static void done_snapshot(struct sim *sim, struct node *n, struct elastic_result
     n->taken = n->memory;
     r->snapshot.state = content_state(&n->memory);
     r->snapshot.exact = true;
+    r->snapshot.image = sim->plant == PLANT_PIECES_UNPROVEN ? 0 : 1 + n->memory.flaw;
     r->snapshot.first = n->trainer.part;
     r->snapshot.count = 1;
 }
@@ -579,10 +596,14 @@ static void apply(struct sim *sim, struct node *n, struct elastic_result *r)
     case CMD_COMMIT:
         exchange_commit(sim, n);
         break;
+    case CMD_DROP:
+        n->memory = (struct content){.update_step = -1};
+        break;
     case CMD_SNAPSHOT:
         done_snapshot(sim, n, r);
         break;
     case CMD_DIGEST:
+        sim->flaw_agreed = sim->flaw_agreed || (n->trainer.form->form.count == 1 && n->memory.flaw);
         sim_lineage(n->memory.hash, r->digest);
         r->snapshot.exact = true;
         break;

@@ -64,7 +64,7 @@ static void fail_for_now(struct agent_event *e, int64_t step)
     e->again = true;
 }
 
-static void add_slice(struct sim *sim, const struct msg_snapshot *s)
+static void add_slice(struct sim *sim, int node, const struct msg_snapshot *s)
 {
     struct slice *slice = &sim->slice[sim->slices++ % SLICES_MAX]; /* the oldest are deleted */
     *slice = (struct slice){.used = true,
@@ -73,6 +73,7 @@ static void add_slice(struct sim *sim, const struct msg_snapshot *s)
                             .part = s->part,
                             .parts = s->parts,
                             .hash = sim_lineage_hash(s->state.lineage),
+                            .flaw = sim->node[node].taken.flaw,
                             .gone = trouble_pieces_vanish(sim)};
 }
 
@@ -135,10 +136,11 @@ static void store_write(struct sim *sim, int node, const struct msg_snapshot *s)
         sim->tallies.of[TALLY_UNWRITTEN]++;
         return;
     }
-    add_slice(sim, s);
+    add_slice(sim, node, s);
     c->step = s->state.step;
     c->final = s->final;
     c->exact = s->exact;
+    c->image = s->image;
     c->damaged = damage_stands(sim, s->state.step, s->final, sim_lineage_hash(s->state.lineage));
     memcpy(c->lineage, s->state.lineage, RM_HASH_BYTES);
     c->part = s->part;
@@ -175,7 +177,7 @@ static void store_publish(struct sim *sim, int node, const struct msg_publish *p
 {
     bool pending = sim_chance(sim, 50), damaged = sim->scenario.damage && sim_chance(sim, 30);
     int i = place_for(sim, p);
-    check_publish(sim, p);
+    uint64_t flaw = check_publish(sim, p);
     if (is_piece_gone(sim, p) && i == sim->published_count) {
         fail(stored(sim, node, AGENT_PUBLISHED, MSG_PUBLISHED, -1), p->step, CLASS_OBJECT,
              "a piece is missing");
@@ -203,7 +205,8 @@ static void store_publish(struct sim *sim, int node, const struct msg_publish *p
                                .pending = pending,
                                .odd = p->fingerprint[0] ? !strcmp(p->fingerprint, sim_fingerprint[1])
                                                         : sim->node[node].odd, /* as its agent knows it */
-                               .hash = sim_lineage_hash(p->lineage)};
+                               .hash = sim_lineage_hash(p->lineage),
+                               .flaw = flaw};
     }
     struct agent_event *e = stored(sim, node, AGENT_PUBLISHED, MSG_PUBLISHED, i);
     struct msg_published *m = &((struct message *)(uintptr_t)e->message)->published;
@@ -376,6 +379,7 @@ static void store_load(struct sim *sim, int node, const struct message *request)
         return;
     }
     n->loaded = content_new(found->step, found->hash);
+    n->loaded.flaw = found->flaw;
     answer->generation = request->generation;
     m->state = l->state;
     m->parts = l->parts;

@@ -168,6 +168,9 @@ struct backend_ops {
     /* Repair: applies the pending update (state_pending) to all that lacks it. */
     int (*finish)(struct backend *b, struct error *err);
 
+    /* Has the state the bits that it was written with, as far as its own sums say? NULL: nobody knows. */
+    bool (*sound)(struct backend *b);
+
     /* Mean loss of each of n sequences, forward only, each alone. tokens (n, context + 1), losses (n). NULL:
      * it has none. */
     int (*losses)(struct backend *b, const int32_t *tokens, int n, float *losses, const atomic_int *stop,
@@ -178,8 +181,8 @@ struct backend_ops {
     int (*logits)(struct backend *b, const int32_t *tokens, int length, int known, float *logits,
                   struct error *err);
 
-    /* Of a state that is an image: a sum over all of it, so that workers can see whether theirs are the same.
-     * NULL: there is none. */
+    /* A sum over all of the state, so that workers can see whether theirs are the same; 0: not known. NULL:
+     * it never is. */
     int (*image_sum)(struct backend *b, uint64_t *ret, struct error *err);
 
     /* Large parts of the state's memory to this process's (a snapshot, a slice) and back (a checkpoint). */

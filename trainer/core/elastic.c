@@ -61,7 +61,7 @@ struct elastic {
     int snapshot_part, snapshot_parts;
     enum stage stage;
     struct made made;
-    bool evaluate_due, snapshot_due, finished;
+    bool evaluate_due, snapshot_due, finished, compared; /* compared: that all hold the same bits is seen */
     rm_time state_time;
     double last_loss;
     bool loss_known;
@@ -180,7 +180,7 @@ static bool waits_for_peers(enum elastic_command command)
 {
     return command == CMD_RECEIVE || command == CMD_CATCH_UP || command == CMD_LOAD ||
            command == CMD_CONNECT || command == CMD_LANES || command == CMD_EXCHANGE ||
-           command == CMD_EVALUATE;
+           command == CMD_EVALUATE || command == CMD_COMPARE;
 }
 
 static void abort_running(struct elastic *st, struct elastic_out *out)
@@ -254,7 +254,7 @@ static void start_form(struct elastic *st, struct elastic_out *out)
     message_copy(&st->form, &st->next);
     st->next_set = false;
     st->generation = st->form.generation;
-    st->stop_seen = st->discarded = st->finished = st->save_pending = false;
+    st->stop_seen = st->discarded = st->finished = st->save_pending = st->compared = false;
     st->loaded_set = false;
     st->shares = (struct worker_set){0};
     st->evaluate_due = st->snapshot_due = false;
@@ -320,6 +320,8 @@ static void next_in_training(struct elastic *st, struct elastic_out *out)
             want_snapshot_memory(st, out);
         else
             run_snapshot(st, out, rank_of(st, f), f->count, false);
+    } else if ((last || st->stop_seen) && !st->compared && f->count > 1) {
+        run_command(st, out, CMD_COMPARE); /* no header follows that would */
     } else if (last && !st->finished) {
         run_command(st, out, CMD_DIGEST);
     } else if (st->stop_seen || (last && st->stop_pending)) {
@@ -453,6 +455,21 @@ static void after_lanes(struct elastic *st, const struct elastic_result *r)
     st->discarded = st->discarded || r->outcome != OUTCOME_OK;
 }
 
+/* A sum is none, or this rank's state is not that of others. */
+static void states_differ(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
+{
+    if (r->outcome != OUTCOME_PROOF && r->outcome != OUTCOME_LINEAGE)
+        return;
+    bool proof = r->outcome == OUTCOME_PROOF;
+    struct message *m = fault(st, out, proof ? FAULT_PROOF : FAULT_LINEAGE, -1, r->text);
+    m->fault.class = proof          ? r->class
+                     : !r->minority ? CLASS_UNKNOWN
+                     : r->outvoted  ? CLASS_MACHINE
+                                    : CLASS_PAIR;
+    if (r->minority)
+        run_command(st, out, CMD_DROP);
+}
+
 static void after_exchange(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
 {
     add_up(&st->made, r);
@@ -465,19 +482,16 @@ static void after_exchange(struct elastic *st, const struct elastic_result *r, s
     st->discarded = st->discarded || st->stage == STAGE_NONE;
     if (r->outcome == OUTCOME_NOT_FINITE)
         fault(st, out, FAULT_NOT_FINITE, -1, r->text);
-    if (r->outcome == OUTCOME_PROOF) {
-        fault(st, out, FAULT_PROOF, -1, r->text)->fault.class = r->class;
-        if (r->minority)
-            run_command(st, out, CMD_DROP);
-    }
     if (r->outcome == OUTCOME_DISPUTED)
         fault(st, out, FAULT_LINEAGE, -1, r->text)->fault.class = CLASS_JOB;
-    if (r->outcome == OUTCOME_LINEAGE) {
-        struct message *m = fault(st, out, FAULT_LINEAGE, -1, r->text);
-        m->fault.class = !r->minority ? CLASS_UNKNOWN : r->outvoted ? CLASS_MACHINE : CLASS_PAIR;
-        if (r->minority)
-            run_command(st, out, CMD_DROP);
-    }
+    states_differ(st, r, out);
+}
+
+static void after_compare(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
+{
+    RM_ASSERT(!st->compared && st->stage == STAGE_NONE, "states are compared in stage %d", (int)st->stage);
+    st->compared = r->outcome == OUTCOME_OK;
+    states_differ(st, r, out);
 }
 
 static void after_commit(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
@@ -490,6 +504,7 @@ static void after_commit(struct elastic *st, const struct elastic_result *r, str
         return;
     st->last_loss = r->loss;
     st->loss_known = true;
+    st->compared = false;
     st->stop_seen = st->made.stop;
     if (st->mode == MODE_TRAIN)
         set_dues(st, -1, -1);
@@ -573,6 +588,9 @@ static void command_done(struct elastic *st, const struct elastic_result *r, str
         break;
     case CMD_EVALUATE:
         after_evaluate(st, r, out);
+        break;
+    case CMD_COMPARE:
+        after_compare(st, r, out);
         break;
     case CMD_SNAPSHOT:
         after_snapshot(st, r, out);
@@ -759,24 +777,6 @@ void elastic_step(struct elastic *st, const struct elastic_event *event, struct 
     }
     advance(st, out);
     check_invariants(st);
-}
-
-enum elastic_thread elastic_thread(enum elastic_command command)
-{
-    bool talks = command == CMD_CONNECT || command == CMD_RECEIVE || command == CMD_EXCHANGE;
-    return talks ? ELASTIC_TALKS : ELASTIC_COMPUTES;
-}
-
-enum elastic_thread elastic_thread_after(enum elastic_command next, int64_t words)
-{
-    return words <= ELASTIC_FEW_WORDS ? ELASTIC_COMPUTES : elastic_thread(next);
-}
-
-enum elastic_command elastic_follows(const struct elastic_result *r)
-{
-    if (r->outcome != OUTCOME_OK)
-        return CMD_NONE;
-    return r->command == CMD_LANES ? CMD_EXCHANGE : r->command == CMD_EXCHANGE ? CMD_COMMIT : CMD_NONE;
 }
 
 enum msg_phase elastic_phase(const struct elastic *st)

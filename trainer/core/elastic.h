@@ -39,6 +39,7 @@ enum elastic_command {
     CMD_EXCHANGE, /* its header with the others', and where it fits the words */
     CMD_COMMIT,   /* the update of those words */
     CMD_EVALUATE, /* the held-out loss of the state, with the ring */
+    CMD_COMPARE,  /* the state's bits, with the ring: where no step of it follows whose header would */
     CMD_SNAPSHOT, /* see to it that slice `part` of `parts` lies in the snapshot memfd, and stays */
     CMD_DIGEST,   /* SHA-256 of the parameters */
     CMD_DROP,     /* the state is not to be trusted: hold nothing */
@@ -51,14 +52,15 @@ enum elastic_outcome {
     OUTCOME_RESCALE,    /* CMD_EXCHANGE: the pass is done once more; the state stands, its kept update too */
     OUTCOME_NOT_FINITE, /* CMD_EXCHANGE; text names step, lane, tensor */
     OUTCOME_DISPUTED,   /* CMD_EXCHANGE: ranks compute differently, and nobody can say who is right; text */
-    OUTCOME_LINEAGE, /* CMD_EXCHANGE: ranks disagree; minority: this rank's state, or what it computes, is not
-                        the majority's.
-                        CMD_CATCH_UP, CMD_RECEIVE: the result is not of the lineage asked for */
-    OUTCOME_PROOF,   /* CMD_EXCHANGE: header or words are not what their checksums say (CLASS_MACHINE: what
-                        this rank added is not), or (minority) this rank's state has not the bits that it
-                        should; text. The state stands; others may have committed */
-    OUTCOME_MISSING, /* CMD_LOAD: not all members' shares came: missing */
-    OUTCOME_FAILED,  /* anything else (memory, data gone): text, code is an enum error_code */
+    OUTCOME_LINEAGE,    /* CMD_EXCHANGE, CMD_COMPARE: ranks disagree; minority: this rank's state, or what it
+                           computes, is not    the majority's.    CMD_CATCH_UP, CMD_RECEIVE: the result is not of
+                           the    lineage asked for */
+    OUTCOME_PROOF,      /* CMD_EXCHANGE, CMD_COMPARE: header or words are not what their checksums say
+                           (CLASS_MACHINE: what      this rank added is not), or (minority) this rank's state has
+                           not      the bits that it      should; text. The state stands; others may have committed
+                         */
+    OUTCOME_MISSING,    /* CMD_LOAD: not all members' shares came: missing */
+    OUTCOME_FAILED,     /* anything else (memory, data gone): text, code is an enum error_code */
 };
 
 /* The result of a command. `state` is always what the memory holds after it. */

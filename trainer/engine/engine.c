@@ -262,6 +262,7 @@ int engine_open(struct engine **ret, const struct engine_options *options, struc
     e->refused = options->refused;
     e->alone = options->alone;
     e->saved_at = long_ago;
+    e->sure = -1;
     atomic_init(&e->save_every, e->spec->checkpoint.every == JOB_AUTO ? 0 : e->spec->checkpoint.every);
     for (int i = 0; i < ELASTIC_THREADS; i++)
         e->abort[i].event_fd = -1;
@@ -382,6 +383,9 @@ static void carry_out(struct engine *e, const struct elastic_action *a, struct e
     case CMD_EVALUATE:
         engine_evaluate(e, ret);
         break;
+    case CMD_COMPARE:
+        engine_compare(e, ret);
+        break;
     case CMD_SNAPSHOT:
         engine_snapshot(e, a->part, a->parts, ret);
         break;
@@ -417,6 +421,8 @@ void engine_run(struct engine *e, const struct elastic_action *action, struct el
             transfer_forbid(e->source);
         /* A step that commits says so itself; one that does not leaves the weights as they are. */
         e->packed = e->packed && makes_step(action->command);
+        e->sure = makes_step(action->command) ? e->sure : -1;
+        e->fresh = e->fresh && (makes_step(action->command) || action->command == CMD_CATCH_UP);
     }
     state_aim_spare(e->state, action->command == CMD_COMMIT && action->to_snapshot);
     e->snapshot_free = action->snapshot_free;

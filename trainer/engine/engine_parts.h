@@ -49,6 +49,8 @@ struct engine {
         bool scaled;               /* k is of this step: it had such a pass */
         int disputed; /* lane + 1 that all computed in this pass, or are to in the next; 0: none */
     } pass;
+    int64_t sure; /* the step whose state was found to have the bits that it wrote; -1: none */
+    bool fresh;   /* the state was received since headers agreed last */
     int64_t rescaled;
     rm_time reduce_time; /* of all reductions since the start */
     int64_t reduce_bytes;
@@ -106,7 +108,18 @@ void engine_disconnect(struct engine *e);
 int engine_reduce(struct engine *e, const struct collective_segment *segments, int n, int *ret_worker,
                   struct error *err);
 
+/* engine_compare.c */
+/* What this rank alone says in each header: LANES_OWN. */
+uint32_t engine_own_flags(const struct engine *e);
+/* Of a header that all have summed; and what becomes of this rank's state where there are some. */
+struct worker_set engine_odd_states(const struct engine *e, const uint32_t *header);
+void engine_states_differ(struct engine *e, const uint32_t *header, struct worker_set odd, int64_t step,
+                          struct elastic_result *ret);
+void engine_compare(struct engine *e, struct elastic_result *ret);
+
 /* engine_step.c */
+/* False with ret failed where there is no ring, or no state. */
+bool engine_can_train(const struct engine *e, struct state_point *point, struct elastic_result *ret);
 /* Lets the next step's lanes be read already: the ring is there. */
 void engine_read_ahead(struct engine *e);
 /* What a lane learns from, in tokens, or in samples where there are none. */

@@ -172,8 +172,10 @@ void engine_receive(struct engine *e, const struct message *form, struct elastic
     want.silence = source_patience(e);
     if (transfer_receive_state(e->state, &want, &exact, &source, &err) < 0)
         transfer_failed(&want, source, &err, ret);
-    else
+    else {
         e->exact = exact;
+        e->fresh = true;
+    }
 }
 
 /* What has come is applied only where it leads to the very state asked for: until then the state held is as

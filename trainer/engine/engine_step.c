@@ -68,10 +68,10 @@ static uint32_t flags_of(const struct engine *e)
     rm_time every = atomic_load(&e->save_every);
     bool due = every && e->ring->rank == 0 && clock_now() - e->saved_at >= every;
     bool save = due || atomic_load(&e->save);
-    return (atomic_load(&e->stop) ? LANES_STOP : 0) | (save ? LANES_SAVE : 0);
+    return (atomic_load(&e->stop) ? LANES_STOP : 0) | (save ? LANES_SAVE : 0) | engine_own_flags(e);
 }
 
-static bool can_train(const struct engine *e, struct state_point *point, struct elastic_result *ret)
+bool engine_can_train(const struct engine *e, struct state_point *point, struct elastic_result *ret)
 {
     struct error err;
     if (e->ring && state_holds(e->state, point))
@@ -91,7 +91,7 @@ void engine_lanes(struct engine *e, bool again, struct elastic_result *ret)
 {
     struct state_point point;
     struct error err;
-    if (!can_train(e, &point, ret))
+    if (!engine_can_train(e, &point, ret))
         return;
     RM_ASSERT(!again || e->pass.verdict.kind == VERDICT_RESCALE || e->pass.disputed,
               "lanes of step %lld again, and the pass is %d", (long long)point.step + 1,
@@ -166,39 +166,6 @@ static void blame_own_words(const struct engine *e, int64_t step, struct elastic
 static bool header_stands(struct engine *e)
 {
     return header_proven(e->pass.sums.header_to, e->layout.tensors, e->spec->batch.lanes);
-}
-
-/* States of one history have the same bits, or one of those who made them is not sound; fp32 words are of no
- * proof, and an image has no sum here. */
-static struct worker_set odd_states(const struct engine *e)
-{
-    if (e->pass.sums.floats || e->backend->image_bytes)
-        return (struct worker_set){0};
-    return header_odd_states(e->pass.sums.header_to, e->layout.tensors, e->spec->batch.lanes);
-}
-
-/* Nobody's lanes of them are added. Whose state is not that of most gets theirs; where there are no most, all
- * give theirs up, and the newest checkpoint counts. */
-static void states_differ(const struct engine *e, struct worker_set odd, int64_t step,
-                          struct elastic_result *ret)
-{
-    ret->minority = set_has(odd, e->ring->rank);
-    ret->outvoted = ret->minority && set_count(odd) < e->ring->world;
-    ret->outcome = ret->minority ? OUTCOME_PROOF : OUTCOME_LINEAGE;
-    ret->class = ret->outvoted ? CLASS_MACHINE : CLASS_PAIR;
-    if (ret->outvoted)
-        snprintf(
-            ret->text, sizeof ret->text,
-            "its state of step %lld has other bits than that of most workers: its memory, its processor or "
-            "the way that the state came changed some; it gets theirs",
-            (long long)step);
-    else if (ret->minority)
-        snprintf(ret->text, sizeof ret->text,
-                 "its state of step %lld has other bits than that of others, and no majority says whose "
-                 "are right: all go back to the newest checkpoint",
-                 (long long)step);
-    else
-        text_copy(ret->text, sizeof ret->text, "workers hold states with different bits");
 }
 
 /* Integers that fit have the sum that their lanes' checksums say; fp32 has none. */
@@ -416,15 +383,16 @@ void engine_exchange(struct engine *e, struct elastic_result *ret)
     int worker = -1;
     rm_time reduced = e->reduce_time;
     int64_t sent = e->reduce_bytes;
-    if (!can_train(e, &point, ret))
+    if (!engine_can_train(e, &point, ret))
         return;
     if (exchange_header(e, &worker, &err) < 0) {
         engine_failed(ret, &err, worker);
     } else if (!header_stands(e)) {
         unproven("header", point.step + 1, ret);
-    } else if (!set_is_empty(odd = odd_states(e))) {
-        states_differ(e, odd, point.step, ret);
+    } else if (!set_is_empty(odd = engine_odd_states(e, e->pass.sums.header_to))) {
+        engine_states_differ(e, e->pass.sums.header_to, odd, point.step, ret);
     } else {
+        e->fresh = false;
         e->backend->ops->decide(e->backend, &e->pass.verdict);
         act_on(e, point.step, ret);
     }

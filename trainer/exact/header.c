@@ -157,24 +157,58 @@ static struct worker_set group_of(const uint32_t *header, int tensors, int lanes
     return group;
 }
 
-struct worker_set header_odd_states(const uint32_t *header, int tensors, int lanes)
+/* Present ranks, those alone that say none (or all) of these flags. */
+static struct worker_set ranks_with(const uint32_t *header, int tensors, int lanes, uint32_t none,
+                                    uint32_t all)
 {
-    struct worker_set present = {0}, most = {0};
+    struct worker_set ranks = {0};
     struct header_rank said;
     for (int r = 0; r < RM_WORKERS_MAX; r++)
-        if (header_rank_read(header, tensors, lanes, r, &said))
-            set_add(&present, r);
+        if (header_rank_read(header, tensors, lanes, r, &said) && !(said.flags & none) &&
+            (said.flags & all) == all)
+            set_add(&ranks, r);
+    return ranks;
+}
+
+bool header_all_sure(const uint32_t *header, int tensors, int lanes)
+{
+    return set_equals(ranks_with(header, tensors, lanes, 0, LANES_SURE),
+                      ranks_with(header, tensors, lanes, 0, 0));
+}
+
+static struct worker_set those_who_vote(const uint32_t *header, int tensors, int lanes)
+{
+    struct worker_set settled = ranks_with(header, tensors, lanes, LANES_FRESH, 0);
+    return set_is_empty(settled) ? ranks_with(header, tensors, lanes, 0, 0) : settled;
+}
+
+/* A vote against those to whom its state was given may be that of a state that changed since. */
+static bool decides(const uint32_t *header, int tensors, int lanes, struct worker_set voters)
+{
+    struct header_rank said;
+    return set_count(voters) > 1 ||
+           (header_rank_read(header, tensors, lanes, set_first(voters), &said) && said.flags & LANES_SURE);
+}
+
+struct worker_set header_odd_states(const uint32_t *header, int tensors, int lanes)
+{
+    struct worker_set present = ranks_with(header, tensors, lanes, 0, 0), most = {0};
+    struct worker_set voters = those_who_vote(header, tensors, lanes);
+    int best = 0;
     bool tie = false;
     for (int r = set_first(present); r >= 0; r = set_next(present, r)) {
         struct worker_set group = group_of(header, tensors, lanes, present, r);
+        int votes = set_count(set_minus(voters, set_minus(present, group)));
         if (!header_ranks_agree(header, tensors, lanes, r, set_first(present)))
             return (struct worker_set){0};
-        if (set_equals(group, most))
+        if (set_equals(group, most) || votes < best)
             continue;
-        tie = set_count(group) == set_count(most) || (tie && set_count(group) < set_count(most));
-        most = set_count(group) > set_count(most) ? group : most;
+        tie = votes == best;
+        most = tie ? most : group;
+        best = votes;
     }
     RM_ASSERT(set_is_empty(set_minus(most, present)), "%d of %d ranks have the state of most",
               set_count(most), set_count(present));
-    return tie ? present : set_minus(present, most);
+    bool differ = !set_equals(most, present);
+    return tie || (differ && !decides(header, tensors, lanes, voters)) ? present : set_minus(present, most);
 }

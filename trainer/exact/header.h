@@ -20,14 +20,17 @@
 #include "common/base/set.h"
 
 enum {
-    HEADER_VERSION = 3,
+    HEADER_VERSION = 4,
     LANES_STOP = 1,                        /* stop after this step */
     LANES_SAVE = 2,                        /* snapshot after this step (timed checkpoints) */
     LANES_HOLDS = 4,                       /* this rank holds the state whole */
     LANES_READY = 8,                       /* this rank's second transport is ready */
+    LANES_SURE = 16,                       /* it has looked: its state has the bits that it wrote */
+    LANES_FRESH = 32,                      /* it received its state since headers agreed last */
     LANES_ANY = LANES_STOP | LANES_SAVE,   /* true where some present rank says so */
     LANES_ALL = LANES_HOLDS | LANES_READY, /* true where every present rank does */
-    LANES_FLAGS = LANES_ANY | LANES_ALL,
+    LANES_OWN = LANES_SURE | LANES_FRESH,  /* of that rank alone */
+    LANES_FLAGS = LANES_ANY | LANES_ALL | LANES_OWN,
 };
 
 struct header_lane {
@@ -63,10 +66,13 @@ bool header_rank_read(const uint32_t *header, int tensors, int lanes, int rank, 
 bool header_proven(const uint32_t *header, int tensors, int lanes);
 /* The sum of all lanes' checksums: that of the words' sum (proof.h), where the pass fits. */
 uint64_t header_words_proof(const uint32_t *header, int tensors, int lanes);
-/* Of ranks whose states are of one history: those whose bits are not those of most. All, where no group is
- * larger than each other one: then nobody can tell whose are right. Empty where all have the same, or the
- * histories differ already. */
+/* Of ranks whose states are of one history: those whose bits are not those of most. Who has just received its
+ * state (LANES_FRESH) counts with who gave it, so not at all; where all have, all count. All are odd where no
+ * group has more votes than each other one, or a single vote is not LANES_SURE: then nobody can tell whose
+ * are right. Empty where all have the same, or the histories differ already. */
 struct worker_set header_odd_states(const uint32_t *header, int tensors, int lanes);
+/* Do all present ranks say LANES_SURE? Then it is no use that they look again. */
+bool header_all_sure(const uint32_t *header, int tensors, int lanes);
 /* Are two ranks' states of one history, and their headers of one layout? Both have written. */
 bool header_ranks_agree(const uint32_t *header, int tensors, int lanes, int a, int b);
 

@@ -430,12 +430,12 @@ void state_set_proven(struct state *s)
 
 uint64_t state_sum(const struct state *s)
 {
-    return state_sum_of(s, s->proof);
+    return s->resting * PROOF_FACTOR + state_sum_of(s, s->proof);
 }
 
 uint64_t state_sum_of(const struct state *s, const uint64_t *proof)
 {
-    uint64_t sum = s->resting * PROOF_FACTOR;
+    uint64_t sum = 0;
     const struct state_point *now = state_current(s);
     for (int i = 0; i < s->pieces; i++)
         sum += proof[i];

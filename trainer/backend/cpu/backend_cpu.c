@@ -205,6 +205,12 @@ static int cpu_finish(struct backend *b, struct error *err)
     return 0;
 }
 
+static bool cpu_sound(struct backend *b)
+{
+    struct backend_cpu *c = cpu_of(b);
+    return rest_sound(c->state, c->pool);
+}
+
 /* ---- forward only ---- */
 
 static int cpu_losses(struct backend *b, const int32_t *tokens, int n, float *losses, const atomic_int *stop,
@@ -250,6 +256,14 @@ static int copy(struct backend *b, void *to, const void *from, size_t bytes)
     return 0;
 }
 
+/* As its updates wrote it. */
+static int cpu_image_sum(struct backend *b, uint64_t *ret, struct error *err)
+{
+    (void)err;
+    *ret = rest_written(cpu_of(b)->state, cpu_of(b)->pool);
+    return 0;
+}
+
 static int cpu_copy_out(struct backend *b, void *to, struct far from, size_t bytes, struct error *err)
 {
     (void)err;
@@ -279,8 +293,10 @@ static const struct backend_ops cpu_ops = {
     .commit = cpu_commit,
     .check = cpu_check,
     .finish = cpu_finish,
+    .sound = cpu_sound,
     .losses = cpu_losses,
     .logits = cpu_logits,
+    .image_sum = cpu_image_sum,
     .copy_out = cpu_copy_out,
     .copy_in = cpu_copy_in,
 };

@@ -1,5 +1,7 @@
 /* Workers that hold different states, though they have made the same steps. */
+#include "coordinator/core/rdzv_boundary.h"
 #include "coordinator/core/rdzv_state.h"
+#include "coordinator/core/rdzv_vouch.h"
 #include "tests/unit/coordinator/core/story.h"
 
 static void differs(struct story *s, int w)
@@ -212,6 +214,67 @@ Test(differ, where_no_majority_says_whose_bits_are_right_nobodys_state_counts)
     story_end(&s);
 }
 
+static void nobody_vouches(struct story *s, int w, int64_t step)
+{
+    fault_says(
+        s, w,
+        &(struct msg_fault){
+            .kind = FAULT_PROOF, .class = CLASS_PAIR, .step = step, .detail = "no majority says whose"});
+}
+
+/* A trainer that was killed before it dropped its state leaves it to the next one, who knows of nothing. */
+Test(differ, who_comes_back_later_with_a_state_that_nobody_vouches_for_holds_nothing)
+{
+    struct story s;
+    three_train(&s, 0);
+    progress(&s, 0, 51);
+    nobody_vouches(&s, 0, 51);
+    closed(&s, 1);
+    stopped(&s, 0, -1, -1);
+    stopped(&s, 2, -1, -1);
+    s.trainer[1]++;
+    hello(&s, 1, 51);
+    cr_assert_not(s.st->worker[1].state.held);
+    cr_assert_not(rdzv_best_state(s.st).held, "%s", rdzv_why(s.st));
+    story_end(&s);
+}
+
+Test(differ, pieces_of_states_that_nobody_vouches_for_are_no_checkpoint)
+{
+    struct story s;
+    three_train(&s, 0);
+    progress(&s, 0, 51);
+    checkpointed(&s, 0, 51, 0, 3, false);
+    nobody_vouches(&s, 0, 51);
+    checkpointed(&s, 1, 51, 1, 3, false);
+    checkpointed(&s, 2, 51, 2, 3, false);
+    cr_assert_not(said(&s, "publish"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* The same steps have the same names, and other bits. */
+Test(differ, a_step_that_a_later_ring_has_made_anew_counts_again)
+{
+    struct story s;
+    three_train(&s, 0);
+    progress(&s, 0, 51);
+    nobody_vouches(&s, 0, 51);
+    for (int w = 0; w < 3; w++)
+        stopped(&s, w, -1, -1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", rdzv_why(s.st));
+    for (int w = 0; w < 3; w++)
+        ready(&s, w, 0);
+    progress(&s, 0, 50);
+    checkpointed(&s, 0, 51, 0, 3, false);
+    cr_assert(rdzv_is_unvouched(s.st, 51));
+    progress(&s, 0, 51);
+    cr_assert_not(rdzv_is_unvouched(s.st, 51));
+    for (int w = 0; w < 3; w++)
+        checkpointed(&s, w, 51, w, 3, false);
+    cr_assert(said(&s, "publish"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 /* Some machine's adder is broken, and nobody can see whose: with pauses, as of any ring in vain, and not for
  * ever.
  */
@@ -293,6 +356,42 @@ static void piece_of_parts(struct story *s, int w, int64_t step, uint64_t image,
 static void piece_of(struct story *s, int w, int64_t step, uint64_t image)
 {
     piece_of_parts(s, w, step, image, 3);
+}
+
+/* A trainer that has not summed up its state yet does not keep others from saving theirs. */
+Test(differ, a_piece_of_a_state_whose_sum_is_not_known_goes_with_any)
+{
+    struct story s;
+    three_train(&s, 3);
+    for (int w = 0; w < 3; w++)
+        piece_of(&s, w, 25, w == 1 ? 0 : 4);
+    cr_assert(said(&s, "publish"), "%s", str_text(&s.log));
+    for (int w = 0; w < 3; w++)
+        piece_of(&s, w, 50, (uint64_t)w);
+    cr_assert(said(&s, "checkpointSkipped"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* Too few are left to train, and what they hold is not one state: what is older counts. */
+Test(differ, where_the_states_that_all_stand_still_to_save_differ_none_of_them_counts)
+{
+    struct story s;
+    story_begin(&s, story_settings(3));
+    train_with(&s, 3);
+    progress(&s, 0, 51);
+    closed(&s, 2);
+    they_live_on(&s, 3, 6);
+    stopped(&s, 0, 51, 51);
+    stopped(&s, 1, 51, 51);
+    cr_assert_eq(rdzv_state(s.st), RDZV_SAVING, "%s", rdzv_why(s.st));
+    piece_of_parts(&s, 0, 51, 4, 2);
+    piece_of_parts(&s, 1, 51, 5, 2);
+    cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING, "%s", rdzv_why(s.st));
+    cr_assert_not(said(&s, "publish"), "%s", str_text(&s.log));
+    stopped(&s, 0, 51, 51);
+    stopped(&s, 1, 51, 51);
+    cr_assert_not(rdzv_best_state(s.st).held, "%s", rdzv_why(s.st));
+    story_end(&s);
 }
 
 Test(differ, pieces_of_two_states_are_no_checkpoint)

@@ -1,4 +1,5 @@
 /* A coordinator that succeeds another one, one story each. */
+#include "coordinator/core/rdzv_state.h"
 #include "tests/unit/coordinator/core/story.h"
 
 /* The predecessor told steps up to 7 and died; workers 0..n-1 are on its list. */
@@ -246,5 +247,24 @@ Test(recover, time_that_a_predecessor_spent_at_a_moment_to_come_is_not_counted_a
     struct rdzv_goodput spent = rdzv_goodput(s.st, s.now);
     cr_assert_eq(spent.productive, RM_S);
     cr_assert_eq(spent.waiting, 0);
+    story_end(&s);
+}
+
+/* It is said again to whoever takes over, and the one who said it may have died before it dropped its state.
+ */
+Test(recover, a_state_that_nobody_vouches_for_is_none_to_a_successor_either)
+{
+    struct story s;
+    succeed(&s, 2);
+    hello_of_ring(&s, 0, PHASE_TRAINING, 2);
+    struct message m;
+    message_init(&m, MSG_FAULT);
+    m.generation = (struct msg_generation){1, 5};
+    m.fault.kind = FAULT_PROOF;
+    m.fault.class = CLASS_PAIR;
+    m.fault.step = 8;
+    hear(&s, 0, &m);
+    hello(&s, 1, 8);
+    cr_assert_not(s.st->worker[1].state.held);
     story_end(&s);
 }

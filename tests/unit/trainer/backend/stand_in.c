@@ -18,6 +18,7 @@ struct stand_in {
     struct state inside; /* the state as the device sees it */
     struct str asked;
     const char *fails;
+    bool spoilt;
 };
 
 static struct stand_in *newest;
@@ -206,6 +207,15 @@ static int logits(struct backend *b, const int32_t *tokens, int length, int know
     HAND_ON(b, logits, err, cpu, tokens, length, known, out, err);
 }
 
+static int image_sum(struct backend *b, uint64_t *ret, struct error *err)
+{
+    struct backend *cpu = asked(b, "image_sum");
+    if (fails(b, "image_sum", err) < 0 || cpu->ops->image_sum(cpu, ret, err) < 0)
+        return -1;
+    *ret += of(b)->spoilt;
+    return 0;
+}
+
 static int copy_out(struct backend *b, void *to, struct far from, size_t bytes, struct error *err)
 {
     HAND_ON(b, copy_out, err, cpu, to, see_far(b, from), bytes, err);
@@ -239,6 +249,7 @@ static int open_as(bool is_far, bool lanes_only, struct backend **ret, const str
                                   .finish = finish,
                                   .losses = losses,
                                   .logits = logits,
+                                  .image_sum = image_sum,
                                   .copy_out = copy_out,
                                   .copy_in = copy_in,
                                   .memory = is_far ? memory : NULL};
@@ -287,6 +298,11 @@ const char *stand_in_asked(struct stand_in *s)
 void stand_in_fail(struct stand_in *s, const char *name)
 {
     s->fails = name;
+}
+
+void stand_in_spoil(struct stand_in *s)
+{
+    s->spoilt = true;
 }
 
 struct far_memory *stand_in_memory(struct stand_in *s)

@@ -19,6 +19,8 @@ struct stand_in *stand_in_newest(void);
 const char *stand_in_asked(struct stand_in *s);
 /* From here on the next call of that name fails: the device is lost. NULL: none does. */
 void stand_in_fail(struct stand_in *s, const char *name);
+/* From here on its states have other bits than its updates should have written. */
+void stand_in_spoil(struct stand_in *s);
 /* Its memory; NULL where the state lies in the memfd. */
 struct far_memory *stand_in_memory(struct stand_in *s);
 

@@ -176,9 +176,45 @@ Test(elastic, a_stop_at_the_boundary_raises_the_flag_and_reports_after_that_step
     cr_assert(did(&p, ELASTIC_RAISE_STOP));
     cr_assert_not(sent(&p, MSG_STOPPED));
     done(&p, OUTCOME_OK, true);
+    done(&p, OUTCOME_OK, false); /* compared */
     cr_assert_eq(sent(&p, MSG_STOPPED)->stopped.state.step, 1);
     cr_assert_not(sent(&p, MSG_STOPPED)->stopped.discarded);
     cr_assert_eq(p.running, CMD_NONE);
+    end(&p);
+}
+
+/* Nobody receives it, saves it or ends with it before. */
+Test(elastic, states_that_no_step_of_the_ring_follows_are_compared_first)
+{
+    for (int64_t held = 0; held <= 9; held += 9) {
+        struct play p;
+        train_from(&p, held);
+        while (p.running == CMD_SNAPSHOT)
+            done(&p, OUTCOME_OK, false);
+        done(&p, OUTCOME_OK, held == 0);
+        cr_assert_eq(p.running, CMD_COMPARE, "step %d", (int)held + 1);
+        cr_assert_not(sent(&p, MSG_STOPPED) || sent(&p, MSG_FINISHED));
+        struct elastic_result r = {
+            .outcome = OUTCOME_PROOF, .class = CLASS_MACHINE, .minority = true, .outvoted = true};
+        done_with(&p, &r);
+        cr_assert_eq(sent(&p, MSG_FAULT)->fault.kind, FAULT_PROOF);
+        cr_assert_eq(sent(&p, MSG_FAULT)->fault.class, CLASS_MACHINE);
+        cr_assert_eq(p.running, CMD_DROP);
+        end(&p);
+    }
+}
+
+Test(elastic, a_stop_at_once_does_not_wait_for_states_to_be_compared)
+{
+    struct play p;
+    train_from(&p, 0);
+    done(&p, OUTCOME_OK, true);
+    cr_assert_eq(p.running, CMD_COMPARE);
+    stop(&p, 2, STOP_NOW);
+    cr_assert_eq(did(&p, ELASTIC_ABORT)->command, CMD_COMPARE);
+    done(&p, OUTCOME_ABORTED, false);
+    cr_assert_eq(sent(&p, MSG_STOPPED)->stopped.state.step, 1);
+    cr_assert_not(sent(&p, MSG_FAULT));
     end(&p);
 }
 
@@ -187,6 +223,7 @@ Test(elastic, others_flag_stops_it_too_before_its_own_stop_has_come)
     struct play p;
     train_from(&p, 0);
     done(&p, OUTCOME_OK, true);
+    done(&p, OUTCOME_OK, false); /* compared */
     cr_assert_eq(p.running, CMD_NONE);
     cr_assert_not(sent(&p, MSG_STOPPED));
     stop(&p, 2, STOP_BOUNDARY);
@@ -422,6 +459,7 @@ Test(elastic, a_save_without_writers_asks_all_for_one_after_the_next_step_and_no
     cr_assert_not(sent(&p, MSG_FAULT));
     stop(&p, 2, STOP_BOUNDARY);
     done(&p, OUTCOME_OK, true);
+    done(&p, OUTCOME_OK, false); /* compared */
     link_message(&p, &m);
     cr_assert_not(did(&p, ELASTIC_RAISE_SAVE));
     cr_assert_not(sent(&p, MSG_FAULT));
@@ -434,6 +472,8 @@ Test(elastic, the_last_step_ends_with_the_digest_and_a_final_slice_when_asked)
     train_from(&p, 9);
     cr_assert_eq(p.running, CMD_SNAPSHOT, "that of step 9, which nobody has published yet");
     done(&p, OUTCOME_OK, false);
+    done(&p, OUTCOME_OK, false);
+    cr_assert_eq(p.running, CMD_COMPARE);
     done(&p, OUTCOME_OK, false);
     cr_assert_eq(p.running, CMD_DIGEST);
     done(&p, OUTCOME_OK, false);

@@ -149,10 +149,15 @@ static void expect_ok(struct rig *rig, int world)
                      (int)rig->e[i].result.command, rig->e[i].result.text);
 }
 
-void rig_all(struct rig *rig, int world, enum elastic_command command)
+void rig_each(struct rig *rig, int world, enum elastic_command command)
 {
     const struct elastic_action action = {.command = command, .form = &rig->form, .parts = 1};
     all_at_once(rig, world, &action);
+}
+
+void rig_all(struct rig *rig, int world, enum elastic_command command)
+{
+    rig_each(rig, world, command);
     expect_ok(rig, world);
 }
 

@@ -35,7 +35,9 @@ void rig_end(struct rig *rig, int i);
 /* A command of one engine; true where its outcome is OUTCOME_OK. */
 bool rig_run(struct rig *rig, int i, enum elastic_command command);
 bool rig_run_action(struct rig *rig, int i, const struct elastic_action *action);
-/* The same command of the first `world` engines at once; all must be OK. */
+/* The same command of the first `world` engines at once, whatever comes of it. */
+void rig_each(struct rig *rig, int world, enum elastic_command command);
+/* Likewise; all must be OK. */
 void rig_all(struct rig *rig, int world, enum elastic_command command);
 /* The next ring of the first `world` engines. */
 void rig_connect(struct rig *rig, int world);

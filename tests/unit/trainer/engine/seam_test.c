@@ -41,10 +41,36 @@ Test(seam, each_command_asks_who_computes_for_what_it_needs, .timeout = 60)
     rig_step(rig, 1);
     expect_asked(rig, "weights begin lane lane lane lane end decide words_to commit");
     cr_assert(rig_run(rig, 0, CMD_SNAPSHOT));
-    expect_asked(rig, "copy_out copy_out copy_out");
+    expect_asked(rig, "copy_out copy_out copy_out image_sum");
     rig_digest(rig, 0);
     cr_assert(rig_run(rig, 0, CMD_DROP));
     expect_asked(rig, "");
+    rig_close(rig);
+}
+
+/* Each looks first whether its own has changed since it was written. */
+Test(seam, states_whose_bits_differ_are_given_up_where_nobody_can_tell_whose_are_right, .timeout = 60)
+{
+    struct rig *rig = rig_open();
+    for (int i = 0; i < 2; i++) {
+        rig_start(rig, i, stand_in_open);
+        cr_assert(rig_run(rig, i, CMD_INIT));
+    }
+    rig_connect(rig, 2);
+    rig_all(rig, 2, CMD_COMPARE);
+    rig_step(rig, 2);
+    rig_all(rig, 2, CMD_COMPARE);
+    stand_in_spoil(rig->e[1].who);
+    for (int sure = 0; sure < 2; sure++) {
+        rig_each(rig, 2, CMD_COMPARE);
+        for (int i = 0; i < 2; i++) {
+            const struct elastic_result *r = &rig->e[i].result;
+            cr_assert_eq(r->outcome, sure ? OUTCOME_PROOF : OUTCOME_LINEAGE, "%d: %s", i, r->text);
+            cr_assert(r->minority == sure && !r->outvoted, "%d: %s", i, r->text);
+            cr_assert(strstr(r->text, sure ? "no majority says whose" : "the bits that it wrote"), "%s",
+                      r->text);
+        }
+    }
     rig_close(rig);
 }
 

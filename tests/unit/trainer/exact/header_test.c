@@ -71,15 +71,24 @@ Test(header, a_bit_that_changed_anywhere_shows)
     }
 }
 
-/* sums: of rank 0, 1, ..., a digit each; odd: the ranks that are not as most, likewise as bits. */
-static void expect_odd(const char *sums, uint64_t odd)
+/* said: of rank 0, 1, ..., '+' for sure, '~' for fresh, and a digit for the sum; odd: the ranks that are not
+ * as most, likewise as bits. Returns whether all are sure. */
+static bool expect_odd(const char *said, uint64_t odd)
 {
     uint32_t words[WORDS] = {0};
-    for (int r = 0; sums[r]; r++) {
-        const struct header_rank rank = {.audited = -1, .state_sum = (uint64_t)(sums[r] - '0') << 40};
-        header_rank_write(words, TENSORS, LANES, r, &rank);
+    int ranks = 0;
+    uint32_t flags = 0;
+    for (const char *at = said; *at; at++) {
+        const struct header_rank rank = {
+            .audited = -1, .flags = flags, .state_sum = (uint64_t)(*at - '0') << 40};
+        flags |= *at == '+' ? LANES_SURE : *at == '~' ? LANES_FRESH : 0;
+        if (*at == '+' || *at == '~')
+            continue;
+        header_rank_write(words, TENSORS, LANES, ranks++, &rank);
+        flags = 0;
     }
-    cr_assert(header_odd_states(words, TENSORS, LANES).bits[0] == odd, "%s", sums);
+    cr_assert(header_odd_states(words, TENSORS, LANES).bits[0] == odd, "%s", said);
+    return header_all_sure(words, TENSORS, LANES);
 }
 
 Test(header, of_states_with_other_bits_those_are_odd_that_most_do_not_have)
@@ -97,6 +106,36 @@ Test(header, of_states_with_other_bits_those_are_odd_that_most_do_not_have)
     expect_odd("11223", 31);
     expect_odd("112233", 63);
     expect_odd("1122333", 15);
+}
+
+/* A state that is not sound, and was given to two, is still one state. */
+Test(header, who_received_its_state_counts_with_who_gave_it)
+{
+    expect_odd("12~2~2", 15);
+    expect_odd("112~2~2~2", 60);
+    expect_odd("11~2", 4);
+    expect_odd("12~1", 7);
+    expect_odd("1~1~1", 0);
+    expect_odd("~1~1~2", 4);
+    expect_odd("~1~2", 3);
+}
+
+/* Of one that gave its state to all others, that one may have changed since; where it has looked, it counts.
+ */
+Test(header, a_single_vote_counts_where_it_is_sure)
+{
+    expect_odd("1~2", 3);
+    expect_odd("1~2~2", 7);
+    expect_odd("+1~2~2", 6);
+    expect_odd("+1~1~2", 4);
+}
+
+Test(header, all_are_sure_where_each_says_so)
+{
+    cr_assert(expect_odd("+1+2", 3));
+    cr_assert(expect_odd("+~1+~2", 3));
+    cr_assert_not(expect_odd("+12", 3));
+    cr_assert_not(expect_odd("1+2", 3));
 }
 
 Test(header, where_histories_differ_bits_say_nothing)

@@ -10,6 +10,7 @@
 #include "common/base/assert.h"
 #include "common/base/prng.h"
 #include "tests/unit/trainer/backend/cpu/sums/exact_case.h"
+#include "trainer/backend/cpu/sums/rest.h"
 #include "trainer/state/state_file.h"
 
 enum { STEPS = 6 };
@@ -311,6 +312,30 @@ Test(state, all_ranks_say_the_same_sum_of_their_states_bits_whichever_way_led_th
     cr_assert_neq(said_sum(&r, 0), 0);
     cr_assert_eq(said_sum(&r, 1), said_sum(&r, 0));
     cr_assert_eq(said_sum(&r, 2), said_sum(&r, 0));
+    ring_close(&r);
+}
+
+/* In a tie it says of itself that it is the one who is wrong, or that it is not. */
+Test(state, a_bit_that_changed_in_a_state_since_it_was_written_is_seen_by_who_holds_it)
+{
+    struct ring r;
+    ring_open(&r, 2, false, 0);
+    ring_step(&r, 0);
+    ring_step(&r, 0);
+    struct near_arrays a = near_arrays(r.state[0]);
+    float *const array[] = {a.params, a.m, a.v};
+    cr_assert(rest_sound(r.state[0], NULL));
+    cr_assert(rest_written(r.state[0], NULL) &&
+              rest_written(r.state[0], NULL) == rest_written(r.state[1], NULL));
+    for (int i = 0; i < 3; i++) {
+        uint32_t *word = (uint32_t *)(void *)(array[i] + a.count / 2);
+        *word ^= 1u << 7;
+        cr_assert_not(rest_sound(r.state[0], NULL), "array %d", i);
+        cr_assert(rest_sound(r.state[1], NULL));
+        *word ^= 1u << 7;
+    }
+    cr_assert_eq(rest_written(r.state[0], NULL), rest_written(r.state[1], NULL),
+                 "what was written did not change");
     ring_close(&r);
 }
 

@@ -1,5 +1,8 @@
 #include "trainer/backend/cpu/sums/rest.h"
 
+#include <stdatomic.h>
+
+#include "trainer/backend/cpu/sums/kernels.h"
 #include "trainer/backend/cpu/sums/pieces.h"
 #include "trainer/exact/proof.h"
 #include "trainer/state/state_file.h"
@@ -37,4 +40,50 @@ void rest_say(struct state *s, struct pool *pool)
     s->resting = 0;
     for (int i = 0; i < s->pieces; i++)
         s->resting += s->scratch[i].proof * proof_weight((uint64_t)i);
+}
+
+static uint64_t proof_of(const struct state *s, int i)
+{
+    const struct state_piece *p = &s->piece[i];
+    const struct state_place *at = &s->place[state_placed(s)];
+    return kernel_prove(kernels_best(), at->params + p->first, at->m + p->first, at->v + p->first, p->count);
+}
+
+struct look {
+    const struct state *state;
+    atomic_bool changed;
+};
+
+static void look_at(void *ctx, int i, int thread)
+{
+    struct look *look = ctx;
+    (void)thread;
+    if (look->state->proof[i] != proof_of(look->state, i))
+        atomic_store(&look->changed, true);
+}
+
+bool rest_sound(struct state *s, struct pool *pool)
+{
+    struct look look = {.state = s};
+    if (state_proven(s))
+        pieces_run(s, pool, look_at, &look);
+    return !atomic_load(&look.changed);
+}
+
+static void prove_piece(void *ctx, int i, int thread)
+{
+    struct state *s = ctx;
+    (void)thread;
+    s->proof[i] = proof_of(s, i);
+}
+
+uint64_t rest_written(struct state *s, struct pool *pool)
+{
+    if (s->shape.fast)
+        return 0;
+    if (!state_proven(s)) {
+        pieces_run(s, pool, prove_piece, s);
+        state_set_proven(s);
+    }
+    return state_sum_of(s, s->proof);
 }

@@ -151,6 +151,7 @@ static const struct backend_ops gpu_ops = {
     .commit = gpu_commit,
     .check = gpu_check,
     .finish = gpu_finish,
+    .image_sum = gpu_image_sum,
     .losses = gpu_losses,
     .copy_out = gpu_copy_out,
     .copy_in = gpu_copy_in,

@@ -115,6 +115,7 @@ void gpu_clear_tables(struct backend_gpu *g);
 int gpu_begin(struct backend *b, const struct backend_pass *pass, struct error *err);
 int gpu_lane(struct backend *b, int lane, const int32_t *tokens, const atomic_int *stop, struct error *err);
 int gpu_end(struct backend *b, uint32_t lane_us, struct backend_sums *ret, struct error *err);
+int gpu_image_sum(struct backend *b, uint64_t *ret, struct error *err);
 void gpu_decide(struct backend *b, struct verdict *ret);
 bool gpu_words_to(struct backend *b, struct far *ret);
 int gpu_losses(struct backend *b, const int32_t *tokens, int n, float *losses, const atomic_int *stop,

@@ -1,0 +1,39 @@
+#include "coordinator/core/rdzv_vouch.h"
+
+#include "common/base/assert.h"
+
+void rdzv_vouch_for_none(struct rdzv *st, struct msg_generation ring, int64_t step)
+{
+    RM_ASSERT(ring.n > 0, "nobody vouches for step %lld of no ring", (long long)step);
+    if (generation_compare(ring, st->unvouched.ring) < 0)
+        return; /* said again */
+    st->unvouched.ring = ring;
+    st->unvouched.step = step;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        if (!w->state.held || w->state.step != step)
+            continue;
+        w->state = (struct msg_state){0};
+        w->update_step = -1;
+    }
+}
+
+void rdzv_vouch_again(struct rdzv *st, struct msg_generation ring, int64_t step)
+{
+    RM_ASSERT(step >= 0, "step %lld is made", (long long)step);
+    if (generation_compare(ring, st->unvouched.ring) > 0 && step >= st->unvouched.step)
+        st->unvouched.step = -1;
+}
+
+bool rdzv_is_unvouched(const struct rdzv *st, int64_t step)
+{
+    return st->unvouched.ring.n && st->unvouched.step >= 0 && st->unvouched.step == step;
+}
+
+struct msg_state rdzv_vouched(const struct rdzv *st, struct msg_generation ring,
+                              const struct msg_state *state)
+{
+    bool later = generation_compare(ring, st->unvouched.ring) > 0;
+    RM_ASSERT(!state->held || state->step >= 0, "step %lld is held", (long long)state->step);
+    return state->held && !later && rdzv_is_unvouched(st, state->step) ? (struct msg_state){0} : *state;
+}

@@ -1,0 +1,20 @@
+/* Whose a command is, and what follows it at once. */
+#include "trainer/core/elastic.h"
+
+enum elastic_thread elastic_thread(enum elastic_command command)
+{
+    bool talks = command == CMD_CONNECT || command == CMD_RECEIVE || command == CMD_EXCHANGE;
+    return talks ? ELASTIC_TALKS : ELASTIC_COMPUTES;
+}
+
+enum elastic_thread elastic_thread_after(enum elastic_command next, int64_t words)
+{
+    return words <= ELASTIC_FEW_WORDS ? ELASTIC_COMPUTES : elastic_thread(next);
+}
+
+enum elastic_command elastic_follows(const struct elastic_result *r)
+{
+    if (r->outcome != OUTCOME_OK)
+        return CMD_NONE;
+    return r->command == CMD_LANES ? CMD_EXCHANGE : r->command == CMD_EXCHANGE ? CMD_COMMIT : CMD_NONE;
+}

@@ -1,0 +1,136 @@
+/* Whether all ranks of a ring hold the same bits: each header says so of the states that a step begins with,
+ * and one without lanes of those that no step of this ring follows. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/str.h"
+#include "trainer/engine/engine_parts.h"
+#include "trainer/exact/header.h"
+#include "trainer/state/state.h"
+
+static bool are_comparable(const struct engine *e)
+{
+    return e->spec->reduction != JOB_FAST && !e->backend->image_bytes;
+}
+
+/* States of one history have the same bits, or one of those who made them is not sound; fp32 words are of no
+ * proof, and an image has no sum here. */
+struct worker_set engine_odd_states(const struct engine *e, const uint32_t *header)
+{
+    if (!are_comparable(e))
+        return (struct worker_set){0};
+    return header_odd_states(header, e->layout.tensors, e->spec->batch.lanes);
+}
+
+uint32_t engine_own_flags(const struct engine *e)
+{
+    struct state_point point;
+    bool sure = state_holds(e->state, &point) && e->sure == point.step;
+    return (sure ? LANES_SURE : 0) | (e->fresh ? LANES_FRESH : 0);
+}
+
+/* No group is the largest, and not all have looked yet whether theirs are the bits that they wrote: whose are
+ * not gives them up, and the others keep theirs. Should those differ all the same, all have looked then. */
+static void look_at_own_state(struct engine *e, int64_t step, struct elastic_result *ret)
+{
+    const struct backend_ops *ops = e->backend->ops;
+    bool sound = e->sure == step || !ops->sound || ops->sound(e->backend);
+    e->sure = sound ? step : -1;
+    ret->minority = ret->outvoted = !sound;
+    ret->outcome = sound ? OUTCOME_LINEAGE : OUTCOME_PROOF;
+    ret->class = sound ? CLASS_UNKNOWN : CLASS_MACHINE;
+    snprintf(ret->text, sizeof ret->text,
+             sound ? "its state of step %lld has the bits that it wrote, and another worker's has others"
+                   : "its state of step %lld has other bits than it wrote there: its memory changed some; it "
+                     "gets that of others",
+             (long long)step);
+}
+
+/* Nobody's lanes of them are added. Whose state is not that of most gets theirs; where there are no most, who
+ * finds that its own has changed; and where nobody does, all give theirs up, and the newest checkpoint
+ * counts. */
+void engine_states_differ(struct engine *e, const uint32_t *header, struct worker_set odd, int64_t step,
+                          struct elastic_result *ret)
+{
+    bool tie = set_count(odd) == e->ring->world;
+    if (tie && !header_all_sure(header, e->layout.tensors, e->spec->batch.lanes)) {
+        look_at_own_state(e, step, ret);
+        return;
+    }
+    ret->minority = set_has(odd, e->ring->rank);
+    ret->outvoted = ret->minority && !tie;
+    ret->outcome = ret->minority ? OUTCOME_PROOF : OUTCOME_LINEAGE;
+    ret->class = ret->outvoted ? CLASS_MACHINE : CLASS_PAIR;
+    if (ret->outvoted && e->fresh)
+        snprintf(
+            ret->text, sizeof ret->text,
+            "the state of step %lld that it received has other bits than those of who gave it: a memory, "
+            "or the way, changed some; it gets it once more",
+            (long long)step);
+    else if (ret->outvoted)
+        snprintf(
+            ret->text, sizeof ret->text,
+            "its state of step %lld has other bits than that of most workers: its memory, its processor or "
+            "the way that the state came changed some; it gets theirs",
+            (long long)step);
+    else if (ret->minority)
+        snprintf(ret->text, sizeof ret->text,
+                 "its state of step %lld has other bits than that of others, and no majority says whose "
+                 "are right: all go back to the newest checkpoint",
+                 (long long)step);
+    else
+        text_copy(ret->text, sizeof ret->text, "workers hold states with different bits");
+}
+
+/* from and to are zeroes. As its updates wrote it: nothing is read for it. */
+static int say(struct engine *e, const struct state_point *point, uint32_t *from, struct error *err)
+{
+    struct header_rank said = {.flags = LANES_HOLDS | engine_own_flags(e), .audited = -1};
+    const struct backend_ops *ops = e->backend->ops;
+    memcpy(said.lineage, point->lineage, sizeof said.lineage);
+    if (ops->image_sum && ops->image_sum(e->backend, &said.state_sum, err) < 0)
+        return -1;
+    header_rank_write(from, e->layout.tensors, e->spec->batch.lanes, e->ring->rank, &said);
+    return 0;
+}
+
+static void compare_in(struct engine *e, const struct state_point *point, uint32_t *from, int64_t count,
+                       struct elastic_result *ret)
+{
+    uint32_t *to = from + count;
+    struct collective_segment header = {.from = from, .to = to, .count = count};
+    struct worker_set odd;
+    struct error err;
+    int worker = -1;
+    if (say(e, point, from, &err) < 0 || engine_reduce(e, &header, 1, &worker, &err) < 0) {
+        engine_failed(ret, &err, worker);
+    } else if (!header_proven(to, e->layout.tensors, e->spec->batch.lanes)) {
+        ret->outcome = OUTCOME_PROOF;
+        snprintf(ret->text, sizeof ret->text,
+                 "what the workers say of their states of step %lld changed on the way; it is said again",
+                 (long long)point->step);
+    } else if (!set_is_empty(odd = engine_odd_states(e, to))) {
+        engine_states_differ(e, to, odd, point->step, ret);
+    } else {
+        e->fresh = false;
+    }
+}
+
+void engine_compare(struct engine *e, struct elastic_result *ret)
+{
+    int64_t count = header_count(e->layout.tensors, e->spec->batch.lanes);
+    struct state_point point;
+    struct error err;
+    if (!engine_can_train(e, &point, ret) || e->ring->world == 1 || !are_comparable(e))
+        return;
+    atomic_store(&e->exchanging, false);
+    uint32_t *words = calloc((size_t)count * 2, sizeof *words);
+    if (words) {
+        compare_in(e, &point, words, count, ret);
+    } else {
+        err_set(&err, ERR_MACHINE, "no memory for what workers say of their states");
+        engine_failed(ret, &err, -1);
+    }
+    free(words);
+}
