@@ -18,11 +18,14 @@
 #include "common/os/cpu.h"
 #include "common/os/fault.h"
 #include "trainer/collective/segments.h"
+#include "trainer/collective/stream_copy.h"
 
 enum {
     ELEMENTS = BOARD_PORTION / 4, /* of a portion */
+    LARGE_LEAST = 2 << 20,        /* elements of which no cache keeps the sum for whoever reads it next */
     WHOLE_MOST = 16 << 10,        /* elements of which each rank adds up all */
     CHUNK = 32 << 10, /* bytes that are added, laid out and proven while they lie in the nearest cache */
+    VAIN_MOST = 127,  /* waits without spinning */
     BEAT_MS = 100     /* of the pulse, at least so often */
 };
 _Static_assert(WHOLE_MOST <= ELEMENTS, "what is summed whole is one portion");
@@ -41,10 +44,12 @@ struct ring {
     bool gone[RM_WORKERS_MAX];      /* its process has left the ring */
     uint64_t woken[RM_WORKERS_MAX]; /* its newest sleep that we have ended */
     uint64_t sleeps;                /* of this rank */
+    int vain, unspun; /* waits to pass without spinning after it was in vain; that are still to */
     bool spins, trusts, broken;
     uint64_t round;    /* reduces begun */
     uint64_t portions; /* of all reduces before this one */
     int64_t came;      /* bytes of sums of all of them */
+    uint8_t scratch[CHUNK];
 };
 
 /* One reduce under way. Portions are counted from its beginning. */
@@ -53,6 +58,7 @@ struct pass {
     const struct collective_segment *segments;
     int n;
     bool whole;    /* each rank adds up all */
+    bool large;    /* sums go past the cache */
     int64_t total; /* elements */
     int64_t portions, given, summed;
     int64_t took[RM_WORKERS_MAX]; /* of each rank's sums; the own ones by summing them */
@@ -228,8 +234,10 @@ static const uint8_t *added_by(const struct pass *p, int rank, const struct segm
     return rank == p->ring->base.rank ? run->from : place_on(p, rank, portion, byte);
 }
 
-/* In the order of ranks, so that all have the same bits where each adds up all. */
-static void add_run(const struct pass *p, const struct segment_run *run, int64_t portion, int64_t byte)
+/* Into `to`, of `bytes` of a run that begins with byte `byte` of the flat view. In the order of ranks, so
+ * that all have the same bits where each adds up all. */
+static void add_run(const struct pass *p, const struct segment_run *run, int64_t portion, int64_t byte,
+                    void *to)
 {
     const uint8_t *sum = NULL;
     int count = 0;
@@ -238,11 +246,11 @@ static void add_run(const struct pass *p, const struct segment_run *run, int64_t
         if (!more)
             continue;
         if (count++)
-            segments_add(run->type, run->to, sum, more, run->bytes / 4);
-        sum = count == 1 ? more : run->to;
+            segments_add(run->type, to, sum, more, run->bytes / 4);
+        sum = count == 1 ? more : to;
     }
     if (count == 1) /* of two, one that adds nothing */
-        memcpy(run->to, sum, (size_t)run->bytes);
+        memcpy(to, sum, (size_t)run->bytes);
 }
 
 static void set_place(const struct pass *p)
@@ -251,11 +259,19 @@ static void set_place(const struct pass *p)
         atomic_store_explicit(p->ring->place, p->ring->came + p->final, memory_order_relaxed);
 }
 
-/* A chunk of `to` is what it will be. */
-static void finish_chunk(struct pass *p, int64_t first, int64_t bytes)
+/* Where a chunk of a sum is looked at before it is final: in `to`, or where much is summed beside it, from
+ * where it goes there past the cache. */
+static uint8_t *proven_at(const struct pass *p, const struct segment_run *run, uint8_t *beside)
 {
-    segments_prove(p->segments, p->n, first, bytes);
-    p->final += bytes;
+    return p->large ? beside : run->to;
+}
+
+static void finish_chunk(struct pass *p, const struct segment_run *run, const uint8_t *sum)
+{
+    segments_prove_run(run, sum);
+    if (sum != run->to)
+        stream_copy(run->to, sum, (size_t)run->bytes);
+    p->final += run->bytes;
     set_place(p);
 }
 
@@ -265,11 +281,12 @@ static void sum_block(struct pass *p)
     for (int64_t done = 0; done < own.bytes;) {
         int64_t byte = own.first + done, left = own.bytes - done;
         struct segment_run run = segments_run(p->segments, p->n, byte, left < CHUNK ? left : CHUNK);
-        add_run(p, &run, p->summed, byte);
-        FAULT_FLIP("block-received", run.to, (size_t)run.bytes);
-        if (!p->whole)
-            memcpy(place_on(p, p->ring->base.rank, p->summed, byte), run.to, (size_t)run.bytes);
-        finish_chunk(p, byte, run.bytes);
+        uint8_t *shown = place_on(p, p->ring->base.rank, p->summed, byte), *sum = proven_at(p, &run, shown);
+        add_run(p, &run, p->summed, byte, sum);
+        FAULT_FLIP("block-received", sum, (size_t)run.bytes);
+        if (!p->whole && sum != shown)
+            memcpy(shown, sum, (size_t)run.bytes);
+        finish_chunk(p, &run, sum);
         done += run.bytes;
     }
     p->ring->base.sent += p->whole ? 0 : own.bytes;
@@ -317,9 +334,10 @@ static void take(struct pass *p, int rank)
     for (int64_t done = 0; done < block.bytes;) {
         int64_t byte = block.first + done, left = block.bytes - done;
         struct segment_run run = segments_run(p->segments, p->n, byte, left < CHUNK ? left : CHUNK);
-        memcpy(run.to, place_on(p, rank, p->took[rank], byte), (size_t)run.bytes);
-        FAULT_FLIP("sum-received", run.to, (size_t)run.bytes);
-        finish_chunk(p, byte, run.bytes);
+        uint8_t *sum = proven_at(p, &run, p->ring->scratch);
+        memcpy(sum, place_on(p, rank, p->took[rank], byte), (size_t)run.bytes);
+        FAULT_FLIP("sum-received", sum, (size_t)run.bytes);
+        finish_chunk(p, &run, sum);
         done += run.bytes;
     }
     p->took[rank]++;
@@ -378,17 +396,32 @@ static int miss_gone(struct pass *p)
     return 0;
 }
 
-static bool spin(const struct pass *p)
+static bool look_for(const struct pass *p, rm_time most)
 {
-    rm_time until = p->ring->spins ? clock_now() + SPIN : 0;
-    while (p->ring->spins && clock_now() < until) {
+    rm_time until = clock_now() + most;
+    do {
         for (int i = 0; i < 16; i++) {
             if (can_move(p))
                 return true;
             cpu_pause();
         }
-    }
+    } while (clock_now() < until);
     return false;
+}
+
+/* Where others wait for the processor on which we look for them, looking only keeps them: each time that it
+ * was in vain, twice as many waits pass without. */
+static bool spin(const struct pass *p)
+{
+    struct ring *ring = p->ring;
+    if (!ring->spins || ring->unspun > 0) {
+        ring->unspun -= ring->unspun > 0;
+        return false;
+    }
+    bool found = look_for(p, SPIN);
+    ring->vain = found ? 0 : ring->vain < VAIN_MOST ? 2 * ring->vain + 1 : VAIN_MOST;
+    ring->unspun = ring->vain;
+    return found;
 }
 
 static void say_asleep(struct pass *p)
@@ -486,6 +519,7 @@ static void say_round(struct pass *p)
     struct ring *ring = p->ring;
     p->total = segments_total(p->segments, p->n);
     p->whole = p->total <= WHOLE_MOST;
+    p->large = p->total >= LARGE_LEAST;
     p->portions = p->whole ? 1 : (p->total + ELEMENTS - 1) / ELEMENTS;
     ring->round++;
     own_page(ring)->said[ring->round % 2] =
