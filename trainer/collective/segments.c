@@ -110,15 +110,19 @@ void segments_unproven(const struct collective_segment *segments, int n)
             *segments[i].proof = 0;
 }
 
+void segments_prove_run(const struct segment_run *run, const void *words)
+{
+    const struct collective_segment *s = run->segment;
+    int64_t first = (const uint32_t *)(const void *)run->to - (const uint32_t *)s->to;
+    if (s->proof)
+        *s->proof += prove_words((uint64_t)(s->at + first), words, run->bytes / 4);
+}
+
 void segments_prove(const struct collective_segment *segments, int n, int64_t first, int64_t bytes)
 {
     for (int64_t done = 0; done < bytes;) {
         struct segment_run run = segments_run(segments, n, first + done, bytes - done);
-        const struct collective_segment *s = run.segment;
-        const uint32_t *words = (const uint32_t *)(const void *)run.to;
-        if (s->proof)
-            *s->proof +=
-                prove_words((uint64_t)(s->at + (words - (const uint32_t *)s->to)), words, run.bytes / 4);
+        segments_prove_run(&run, run.to);
         done += run.bytes;
     }
 }

@@ -32,6 +32,8 @@ void segments_unproven(const struct collective_segment *segments, int n);
 /* Bytes [first, first + bytes) of the flat view's `to`, whole elements, are final: adds them to the proofs.
  */
 void segments_prove(const struct collective_segment *segments, int n, int64_t first, int64_t bytes);
+/* The same of one run, whose words can be read at `words`. */
+void segments_prove_run(const struct segment_run *run, const void *words);
 /* to = from, the sum in a world of 1. */
 void segments_copy(const struct collective_segment *segments, int n);
 /* to = a + b, element by element; a NULL: to = b. to may be a or b; no alignment is asked for. */

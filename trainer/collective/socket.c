@@ -164,3 +164,52 @@ int socket_receive(int fd, void *bytes, size_t length, const struct patience *pa
     }
     return 0;
 }
+
+union fd_room {
+    struct cmsghdr header;
+    char room[CMSG_SPACE(sizeof(int))];
+};
+
+int socket_send_fd(int fd, int handed, const struct patience *patience, struct error *err)
+{
+    union fd_room control = {
+        .header = {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+    struct iovec byte = {&(char){0}, 1};
+    struct msghdr message = {.msg_iov = &byte,
+                             .msg_iovlen = 1,
+                             .msg_control = control.room,
+                             .msg_controllen = sizeof control.room};
+    memcpy(CMSG_DATA(&control.header), &handed, sizeof handed);
+    for (;;) {
+        ssize_t n = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n == 1)
+            return 0;
+        if (!would_block())
+            return err_errno(err, ERR_PEER, "hand over a descriptor");
+        if (socket_wait(fd, POLLOUT, patience, err) < 0)
+            return -1;
+    }
+}
+
+int socket_receive_fd(int fd, int *ret, const struct patience *patience, struct error *err)
+{
+    union fd_room control;
+    char byte;
+    struct iovec bytes = {&byte, 1};
+    struct msghdr message = {.msg_iov = &bytes,
+                             .msg_iovlen = 1,
+                             .msg_control = control.room,
+                             .msg_controllen = sizeof control.room};
+    ssize_t n;
+    while ((n = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC)) < 0) {
+        if (!would_block())
+            return err_errno(err, ERR_PEER, "receive a descriptor");
+        if (socket_wait(fd, POLLIN, patience, err) < 0)
+            return -1;
+    }
+    const struct cmsghdr *header = n == 1 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
+        return err_set(err, n ? ERR_PROTOCOL : ERR_PEER, "no descriptor came");
+    memcpy(ret, CMSG_DATA(header), sizeof *ret);
+    return 0;
+}

@@ -1,4 +1,4 @@
-/* TCP, as a thread that may block needs it: every wait has a deadline and an abort flag.
+/* Streams, as a thread that may block needs them: every wait has a deadline and an abort flag.
  *
  * All descriptors are non-blocking and close-on-exec. Errors: ERR_ABORTED where the flag was set, ERR_PEER
  * where the other side is gone, refuses, or is silent until the deadline. */
@@ -29,5 +29,10 @@ void socket_tune(int fd);
 int socket_wait(int fd, short events, const struct patience *patience, struct error *err);
 int socket_send(int fd, const void *bytes, size_t length, const struct patience *patience, struct error *err);
 int socket_receive(int fd, void *bytes, size_t length, const struct patience *patience, struct error *err);
+
+/* Hands a descriptor to the process at the other end of a Unix socket; here it stays open. */
+int socket_send_fd(int fd, int handed, const struct patience *patience, struct error *err);
+/* Takes one; the caller owns *ret. ERR_PROTOCOL where none comes. */
+int socket_receive_fd(int fd, int *ret, const struct patience *patience, struct error *err);
 
 #endif

@@ -63,6 +63,7 @@ struct engine {
 
     struct abort_flag abort[ELASTIC_THREADS]; /* of the command under way there */
     atomic_bool stop, save, corrupt, exchanging;
+    atomic_bool told_apart;  /* that it can't share memory with others on its machine */
     atomic_llong save_every; /* checkpoint.every, where that is Auto what was told; 0: no timed checkpoint */
     atomic_bool in_memory;   /* at work on our own memory alone, for seconds: that can't wait, so it moves */
     atomic_llong counter, received;

@@ -1,8 +1,10 @@
 /* Connects the ring of a form, and sums over it. */
 #include <string.h>
 
+#include "common/base/address.h"
 #include "common/os/clock.h"
 #include "common/os/fault.h"
+#include "common/os/log.h"
 #include "trainer/collective/staged.h"
 #include "trainer/engine/engine_parts.h"
 #include "trainer/io/ring_join.h"
@@ -69,12 +71,41 @@ static bool is_far(struct engine *e)
     return !state_words_are_near(e->state);
 }
 
+/* On the thread that talks. Why this trainer can't is its machine's, so it is said once, and not of each
+ * ring. */
+static void ring_settled(void *ctx, bool by_boards, const char *why)
+{
+    struct engine *e = ctx;
+    if (by_boards)
+        log_info("the ring's workers share memory", "world=%d", e->ring->world);
+    else if (*why && !atomic_exchange(&e->told_apart, true))
+        log_warn(
+            "this worker can't share memory with others on its machine; all train over TCP, which is slower",
+            "why=\"%s\"", why);
+}
+
+/* Fills ends (count). Members that all call each other at one address may be on one machine. */
+static bool may_be_near(const struct msg_form *form, struct handshake_end *ends)
+{
+    char first[RM_ADDRESS_MAX], host[RM_ADDRESS_MAX];
+    int port;
+    for (int i = 0; i < form->count; i++) {
+        const struct msg_member *m = &form->member[i];
+        ends[i] = (struct handshake_end){m->worker, m->incarnation};
+        if (!address_split(m->address, i ? host : first, RM_ADDRESS_MAX, &port) ||
+            (i && strcmp(host, first) != 0))
+            return false;
+    }
+    return form->count > 1;
+}
+
 void engine_connect(struct engine *e, const struct message *message, struct elastic_result *ret)
 {
     const struct msg_form *form = &message->form;
     int rank = find_rank(form, e->self.worker), peer = -1;
     struct error err;
     struct collective *ring;
+    struct handshake_end ends[RM_WORKERS_MAX];
     int previous = (rank + form->count - 1) % form->count;
     engine_disconnect(e);
     atomic_store(&e->stop, false);
@@ -97,6 +128,9 @@ void engine_connect(struct engine *e, const struct message *message, struct elas
         .place = &e->place,
         .call_deadline = clock_now() + call_patience(e),
         .wait_deadline = RM_NEVER,
+        .near = may_be_near(form, ends) ? ends : NULL,
+        .settled = ring_settled,
+        .ctx = e,
     };
     atomic_store(&e->waiting_for, form->count > 1 ? e->ring_worker[previous] : -1);
     int joined = ring_join(&ring, &o, &peer, &err);

@@ -4,6 +4,7 @@
 
 #include "common/os/clock.h"
 #include "trainer/collective/tcp_ring.h"
+#include "trainer/io/ring_boards.h"
 
 #define BEAT (100 * RM_MS)
 
@@ -37,6 +38,27 @@ static int take_previous(const struct ring_join_options *o, int *ret_fd, struct 
     }
 }
 
+static int open_ring(struct collective **ret, const struct ring_join_options *o,
+                     const struct tcp_ring_options *ring, struct error *err)
+{
+    struct ring_boards_options boards = {.next_fd = ring->next_fd,
+                                         .prev_fd = ring->prev_fd,
+                                         .secret = o->secret,
+                                         .generation = o->generation,
+                                         .member = o->near,
+                                         .abort = o->abort,
+                                         .pulse = o->pulse,
+                                         .place = o->place,
+                                         .settled = o->settled,
+                                         .ctx = o->ctx};
+    if (tcp_ring_open(&boards.below, ring, err) < 0)
+        return -1;
+    if (o->near)
+        return ring_boards_open(ret, &boards, err);
+    *ret = boards.below;
+    return 0;
+}
+
 int ring_join(struct collective **ret, const struct ring_join_options *o, int *ret_peer, struct error *err)
 {
     struct tcp_ring_options ring = {o->rank, o->world, -1, -1, o->abort, o->pulse, o->place};
@@ -53,5 +75,5 @@ int ring_join(struct collective **ret, const struct ring_join_options *o, int *r
         *ret_peer = (o->rank + o->world - 1) % o->world;
         return -1;
     }
-    return tcp_ring_open(ret, &ring, err);
+    return open_ring(ret, o, &ring, err);
 }

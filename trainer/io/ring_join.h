@@ -1,5 +1,6 @@
 /* Makes this rank's two connections of one generation's ring: calls the next rank, takes the previous one's
- * call from the data port, and hands both to the TCP ring. */
+ * call from the data port, and hands both to the TCP ring; where all members have one address, to one that
+ * may go by their memory instead (ring_boards.h). */
 #ifndef RM_IO_RING_JOIN_H
 #define RM_IO_RING_JOIN_H
 
@@ -23,6 +24,11 @@ struct ring_join_options {
     atomic_llong *place;                  /* of tcp_ring.h */
     rm_time call_deadline;                /* for the next rank to answer: its port does so at once */
     rm_time wait_deadline;                /* for the previous rank's call: it may be receiving its state */
+    /* (world) by rank, where all are at one address and may be on one machine; NULL: over TCP. All ranks
+     * must think alike, so it follows from the form. */
+    const struct handshake_end *near;
+    void (*settled)(void *ctx, bool by_boards, const char *why); /* of ring_boards.h */
+    void *ctx;
 };
 
 /* *ret_peer: the rank that could not be reached (ERR_PEER, ERR_PROTOCOL), else -1. */

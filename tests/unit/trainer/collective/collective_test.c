@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,308 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "collective_rig.h"
 #include "common/base/assert.h"
-#include "common/base/prng.h"
-#include "trainer/backend/memory.h"
-#include "trainer/collective/local.h"
 #include "trainer/collective/prove_words.h"
-#include "trainer/collective/staged.h"
-#include "trainer/collective/tcp_ring.h"
 #include "trainer/exact/proof.h"
-
-enum { WORLD_MAX = 8 };
-enum { KIND_RING, KIND_LOCAL, KIND_STAGED_RING, KIND_STAGED_LOCAL, KINDS };
-enum { PLACE = 41, PROOF_WORDS = 4 }; /* of the first word, for the proofs; in words, what they take */
-enum { WINDOW = 4092 };               /* so that most sums need several, and none is even */
-
-struct member {
-    pthread_t thread;
-    struct collective *collective;
-    struct abort_flag abort;
-    uint32_t *words, *words_sum;
-    uint64_t *proof; // (2) of both halves of words_sum
-    float *floats, *floats_sum;
-    int64_t words_count, floats_count;
-    bool listens; /* adds nothing */
-    bool far;     /* what it adds, and the sums, lie in far memory */
-    int rounds;   /* reduces to do */
-    bool differ;  /* each of them has another first word */
-    int rc, peer;
-    struct error err;
-    atomic_llong pulse, place;
-};
-
-struct party {
-    int world, kind;
-    struct member member[WORLD_MAX];
-};
-
-static void open_ring(struct party *p, int fds[WORLD_MAX][2])
-{
-    struct error err;
-    for (int r = 0; r < p->world; r++) {
-        struct tcp_ring_options o = {.rank = r,
-                                     .world = p->world,
-                                     .next_fd = -1,
-                                     .prev_fd = -1,
-                                     .abort = &p->member[r].abort,
-                                     .pulse = &p->member[r].pulse,
-                                     .place = &p->member[r].place};
-        if (p->world > 1) {
-            o.next_fd = fds[r][0];
-            o.prev_fd = fds[(r + p->world - 1) % p->world][1];
-        }
-        cr_assert_eq(tcp_ring_open(&p->member[r].collective, &o, &err), 0);
-    }
-}
-
-static void socket_pairs(int world, int fds[WORLD_MAX][2])
-{
-    for (int r = 0; r < world; r++)
-        cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds[r]), 0);
-}
-
-static struct party *party_open(int kind, int world)
-{
-    struct error err;
-    struct party *p = calloc(1, sizeof *p);
-    struct collective *all[WORLD_MAX];
-    int fds[WORLD_MAX][2];
-    p->world = world;
-    p->kind = kind;
-    for (int r = 0; r < world; r++) {
-        cr_assert_eq(abort_flag_init(&p->member[r].abort, &err), 0);
-        p->member[r].rounds = 1;
-    }
-    if (kind == KIND_LOCAL || kind == KIND_STAGED_LOCAL) {
-        cr_assert_eq(local_open(all, world, &err), 0);
-        for (int r = 0; r < world; r++)
-            p->member[r].collective = all[r];
-    } else {
-        socket_pairs(world, fds);
-        open_ring(p, fds);
-    }
-    for (int r = 0; r < world; r++) {
-        struct member *m = &p->member[r];
-        m->far = kind == KIND_STAGED_RING || kind == KIND_STAGED_LOCAL;
-        if (m->far)
-            cr_assert_eq(staged_open(&m->collective, m->collective, WINDOW, &err), 0);
-    }
-    return p;
-}
-
-static uint32_t word_of(int rank, int64_t i)
-{
-    uint64_t state = (uint64_t)rank * 1000003 + (uint64_t)i;
-    return (uint32_t)splitmix64(&state);
-}
-
-static float float_of(int rank, int64_t i)
-{
-    return (float)(int32_t)word_of(rank, i) * 0x1p-24f;
-}
-
-/* Survives the process that writes it; more than is asked for, so that a count of 0 has an address. */
-static void *shared(int64_t count)
-{
-    void *map = mmap(NULL, (size_t)count * 4 + 4, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    cr_assert_neq(map, MAP_FAILED);
-    return map;
-}
-
-static void fill(struct party *p, int64_t words, int64_t floats)
-{
-    for (int r = 0; r < p->world; r++) {
-        struct member *m = &p->member[r];
-        m->words_count = words;
-        m->floats_count = floats;
-        m->words = shared(words);
-        m->words_sum = shared(words);
-        m->floats = shared(floats);
-        m->floats_sum = shared(floats);
-        m->proof = shared(PROOF_WORDS);
-        for (int64_t i = 0; i < words; i++)
-            m->words[i] = word_of(r, i);
-        for (int64_t i = 0; i < floats; i++)
-            m->floats[i] = float_of(r, i);
-    }
-}
-
-/* Memory that nobody reaches but by its functions: its addresses are others than the pointers. */
-static const uint64_t far_away = (uint64_t)1 << 60;
-
-static int far_read(struct memory *m, void *to, struct far from, size_t bytes, struct error *err)
-{
-    (void)m, (void)err;
-    memcpy(to, (const char *)(uintptr_t)(from.at - far_away), bytes);
-    return 0;
-}
-
-static int far_write(struct memory *m, struct far to, const void *from, size_t bytes, struct error *err)
-{
-    (void)m, (void)err;
-    memcpy((char *)(uintptr_t)(to.at - far_away), from, bytes);
-    return 0;
-}
-
-static void *far_near(struct memory *m, struct far at)
-{
-    (void)m, (void)at;
-    return NULL;
-}
-
-static const struct memory_ops far_ops = {far_read, far_write, far_near};
-static struct memory far_memory = {&far_ops};
-
-/* The floats stay near, so that both kinds are in one sum. */
-static void put_far(struct collective_segment *s)
-{
-    s->in = &far_memory;
-    if (s->from)
-        s->from = (const void *)((uintptr_t)s->from + far_away);
-    s->to = (void *)((uintptr_t)s->to + far_away);
-}
-
-static int reduce_once(struct member *m)
-{
-    /* Words, floats, words again: blocks and chunks cross from one type to another. */
-    int64_t half = m->words_count / 2;
-    const uint32_t *words = m->listens ? NULL : m->words;
-    struct collective_segment segments[3] = {
-        {.from = words, .to = m->words_sum, .count = half, .proof = &m->proof[0], .at = PLACE},
-        {.type = COLLECTIVE_F32,
-         .from = m->listens ? NULL : m->floats,
-         .to = m->floats_sum,
-         .count = m->floats_count},
-        {.from = words ? words + half : NULL,
-         .to = m->words_sum + half,
-         .count = m->words_count - half,
-         .proof = &m->proof[1],
-         .at = PLACE + half},
-    };
-    if (m->far) {
-        put_far(&segments[0]);
-        put_far(&segments[2]);
-    }
-    return m->collective->ops->reduce(m->collective, segments, 3, &m->peer, &m->err);
-}
-
-/* As the trainer does (engine_abort): nobody aborts what is being closed. */
-static pthread_mutex_t ring_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static void close_member(struct member *m)
-{
-    pthread_mutex_lock(&ring_lock);
-    struct collective *old = m->collective;
-    m->collective = NULL;
-    pthread_mutex_unlock(&ring_lock);
-    if (old)
-        old->ops->close(old);
-}
-
-static void abort_member(struct member *m)
-{
-    pthread_mutex_lock(&ring_lock);
-    if (m->collective)
-        m->collective->ops->abort(m->collective);
-    pthread_mutex_unlock(&ring_lock);
-}
-
-/* So that what is left of an older round, or is a newer one's already, shows. */
-static int reduce_another(struct member *m, int round)
-{
-    int rank = m->collective->rank, world = m->collective->world;
-    uint32_t sum = (uint32_t)(world * round);
-    m->words[0] = word_of(rank, 0) + (uint32_t)round;
-    int rc = reduce_once(m);
-    for (int r = 0; r < world; r++)
-        sum += word_of(r, 0);
-    m->words[0] = word_of(rank, 0);
-    if (rc == 0 && m->words_sum[0] != sum)
-        rc = err_set(&m->err, ERR_PROTOCOL, "round %d has another one's sum", round);
-    return rc;
-}
-
-static void *member_main(void *arg)
-{
-    struct member *m = arg;
-    for (int i = 0; i < m->rounds && m->rc == 0; i++)
-        m->rc = m->differ ? reduce_another(m, m->rounds - 1 - i) : reduce_once(m);
-    /* As the trainer does: who failed leaves, so that those behind it learn of it. */
-    if (m->rc < 0)
-        close_member(m);
-    return NULL;
-}
-
-static void start(struct member *m)
-{
-    cr_assert_eq(pthread_create(&m->thread, NULL, member_main, m), 0);
-}
-
-static void run_all(struct party *p)
-{
-    for (int r = 0; r < p->world; r++)
-        start(&p->member[r]);
-    for (int r = 0; r < p->world; r++)
-        pthread_join(p->member[r].thread, NULL);
-}
-
-/* Whatever came of it. */
-static void expect_from(const struct party *p)
-{
-    for (int r = 0; r < p->world; r++) {
-        const struct member *m = &p->member[r];
-        for (int64_t i = 0; i < m->words_count; i++)
-            cr_assert_eq(m->words[i], word_of(r, i), "word %ld of rank %d was written over", (long)i, r);
-        for (int64_t i = 0; i < m->floats_count; i++)
-            cr_assert(m->floats[i] == float_of(r, i), "float %ld of rank %d was written over", (long)i, r);
-    }
-}
-
-static void expect_sums(const struct party *p, int rank)
-{
-    const struct member *m = &p->member[rank];
-    uint64_t proof = 0;
-    for (int64_t i = 0; i < m->words_count; i++) {
-        uint32_t sum = 0;
-        for (int r = 0; r < p->world; r++)
-            sum += p->member[r].listens ? 0 : word_of(r, i);
-        cr_assert_eq(m->words_sum[i], sum, "world %d rank %d word %ld", p->world, rank, (long)i);
-        proof += proof_word(PLACE + (uint64_t)i, sum);
-    }
-    cr_assert_eq(m->proof[0] + m->proof[1], proof, "world %d rank %d: the proof of %ld words", p->world, rank,
-                 (long)m->words_count);
-    for (int64_t i = 0; i < m->floats_count; i++) {
-        double sum = 0;
-        for (int r = 0; r < p->world; r++)
-            sum += p->member[r].listens ? 0 : (double)float_of(r, i);
-        cr_assert_float_eq((double)m->floats_sum[i], sum, 1e-3, "world %d rank %d float %ld", p->world, rank,
-                           (long)i);
-        cr_assert_eq(memcmp(&m->floats_sum[i], &p->member[0].floats_sum[i], 4), 0, "ranks differ in bits");
-    }
-}
-
-static void give_back(struct member *m)
-{
-    if (!m->words)
-        return;
-    munmap(m->words, (size_t)m->words_count * 4 + 4);
-    munmap(m->words_sum, (size_t)m->words_count * 4 + 4);
-    munmap(m->floats, (size_t)m->floats_count * 4 + 4);
-    munmap(m->floats_sum, (size_t)m->floats_count * 4 + 4);
-    munmap(m->proof, PROOF_WORDS * 4 + 4);
-}
-
-static void party_free(struct party *p)
-{
-    expect_from(p);
-    for (int r = 0; r < p->world; r++) {
-        close_member(&p->member[r]);
-        abort_flag_clear(&p->member[r].abort);
-        give_back(&p->member[r]);
-    }
-    free(p);
-}
 
 static void try_sums(int kind, int world, int64_t words, int64_t floats)
 {
@@ -356,6 +57,8 @@ Test(collective, sums_larger_than_any_socket_buffer_pass_through)
 {
     try_sums(KIND_RING, 2, 1500001, 1500001);
     try_sums(KIND_RING, 3, 3000001, 0);
+    try_sums(KIND_SHM, 2, 1500001, 1500001);
+    try_sums(KIND_SHM, 3, 3000001, 0);
 }
 
 Test(collective, many_small_reductions_in_a_row_stay_in_step)
@@ -434,13 +137,13 @@ Test(collective, a_rank_that_closes_is_named_to_the_others)
     }
 }
 
-Test(collective, ranks_that_sum_different_things_fail_instead_of_mixing_them)
+static void sum_different_things(int kind, int64_t words)
 {
-    struct party *p = party_open(KIND_RING, 3);
-    fill(p, 1000, 10);
-    p->member[1].words_count = 998;
+    struct party *p = party_open(kind, 3);
+    fill(p, words, 10);
+    p->member[1].words_count = words - 2;
     run_all(p);
-    p->member[1].words_count = 1000;
+    p->member[1].words_count = words;
     int protocol = 0;
     for (int r = 0; r < 3; r++) {
         cr_assert_eq(p->member[r].rc, -1);
@@ -448,6 +151,14 @@ Test(collective, ranks_that_sum_different_things_fail_instead_of_mixing_them)
     }
     cr_assert_geq(protocol, 1);
     party_free(p);
+}
+
+Test(collective, ranks_that_sum_different_things_fail_instead_of_mixing_them)
+{
+    for (int i = 0; i < 2; i++) {
+        sum_different_things(i ? KIND_SHM : KIND_RING, 1000);
+        sum_different_things(i ? KIND_SHM : KIND_RING, 1000000);
+    }
 }
 
 Test(collective, the_watched_descriptors_show_a_neighbours_end_and_nothing_else)
@@ -626,9 +337,9 @@ Test(collective, two_ranks_that_sum_little_send_all_of_it_before_anything_comes,
 }
 
 /* A sum of two of them has the bits of the first, so the order counts. */
-Test(collective, two_ranks_have_the_same_bits_of_a_sum_that_is_no_number)
+static void sum_no_numbers(int kind)
 {
-    struct party *p = party_open(KIND_RING, 2);
+    struct party *p = party_open(kind, 2);
     fill(p, 3, 40);
     for (int r = 0; r < 2; r++)
         for (int i = 0; i < 40; i++)
@@ -639,6 +350,12 @@ Test(collective, two_ranks_have_the_same_bits_of_a_sum_that_is_no_number)
         for (int i = 0; i < 40; i++)
             p->member[r].floats[i] = float_of(r, i);
     party_free(p);
+}
+
+Test(collective, two_ranks_have_the_same_bits_of_a_sum_that_is_no_number)
+{
+    sum_no_numbers(KIND_RING);
+    sum_no_numbers(KIND_SHM);
 }
 
 Test(collective, a_connection_that_breaks_within_a_large_sum_never_yields_a_wrong_sum)
@@ -684,57 +401,47 @@ Test(collective, a_rank_that_adds_nothing_has_the_sum_of_the_others)
         }
     }
 }
-
-/* A process of its own for each rank, of which rank 1 is killed in its turn number `turn`. Returns whether it
- * was; what all of them add and have summed lies in shared memory. */
-static bool kill_at_turn(struct party *p, int turn)
+/* Each is lost if somebody sleeps and nobody wakes him. */
+Test(collective, a_hundred_thousand_small_sums_come_to_an_end, .timeout = 600)
 {
-    pid_t child[WORLD_MAX];
-    int fds[WORLD_MAX][2], status;
-    char fault[32];
-    bool killed = false;
-    snprintf(fault, sizeof fault, "ring-turn:%d", turn);
-    socket_pairs(p->world, fds);
-    for (int r = 0; r < p->world; r++) {
-        child[r] = fork();
-        if (child[r])
-            continue;
-        if (r == 1)
-            setenv("RINGMASTER_FAULT", fault, 1);
-        open_ring(p, fds);
-        for (int i = 0; i < p->world; i++)
-            if (i != r)
-                close_member(&p->member[i]);
-        _exit(reduce_once(&p->member[r]) < 0 ? 1 : 0);
-    }
-    for (int r = 0; r < p->world; r++) {
-        close(fds[r][0]);
-        close(fds[r][1]);
-    }
-    for (int r = 0; r < p->world; r++) {
-        cr_assert_eq(waitpid(child[r], &status, 0), child[r]);
-        killed |= WIFSIGNALED(status);
-        cr_assert(r == 1 || WIFEXITED(status));
-        if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+    static const struct {
+        int world, rounds;
+    } parties[] = {{2, 60000}, {3, 30000}, {5, 10000}};
+    for (int i = 0; i < 3; i++) {
+        struct party *p = party_open(KIND_SHM, parties[i].world);
+        fill(p, 9, 0);
+        for (int r = 0; r < p->world; r++) {
+            p->member[r].rounds = parties[i].rounds;
+            p->member[r].differ = true;
+        }
+        run_all(p);
+        for (int r = 0; r < p->world; r++) {
+            cr_assert_eq(p->member[r].rc, 0, "%s", p->member[r].err.text);
             expect_sums(p, r);
-    }
-    return killed;
-}
-
-Test(collective, a_kill_in_any_turn_of_the_ring_leaves_what_each_rank_adds_as_it_was)
-{
-    int turn = 1;
-    for (bool killed = true; killed; turn++) {
-        struct error err;
-        struct party *p = calloc(1, sizeof *p);
-        p->world = 3;
-        for (int r = 0; r < p->world; r++)
-            cr_assert_eq(abort_flag_init(&p->member[r].abort, &err), 0);
-        fill(p, 9001, 0);
-        killed = kill_at_turn(p, turn);
+        }
         party_free(p);
     }
-    cr_assert_gt(turn, 4, "%d turns", turn);
+}
+
+/* The others can't write where a rank does, nor take its memory away. */
+Test(collective, a_board_is_its_owners_alone)
+{
+    struct board own, others, other_size = {.fd = -1};
+    struct error err;
+    cr_assert_eq(board_make(&own, &err), 0, "%s", err.text);
+    cr_assert_eq(board_map(&others, dup(own.fd), &err), 0, "%s", err.text);
+    cr_assert_eq(mmap(NULL, BOARD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, own.fd, 0), MAP_FAILED);
+    cr_assert_eq(ftruncate(own.fd, 0), -1);
+    cr_assert_eq(mprotect(others.page, BOARD_PAGE, PROT_READ | PROT_WRITE), -1);
+    atomic_store(&own.page->given, 7);
+    cr_assert_eq(atomic_load(&others.page->given), 7);
+    int unsealed = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    cr_assert_eq(ftruncate(unsealed, BOARD_BYTES), 0);
+    cr_assert_eq(board_map(&other_size, unsealed, &err), -1);
+    cr_assert_eq(err.code, ERR_PROTOCOL);
+    board_free(&own);
+    cr_assert_eq(atomic_load(&others.page->given), 7, "it stays with who has it");
+    board_free(&others);
 }
 
 static void remember(const char *sentence)

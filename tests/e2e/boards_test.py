@@ -1,0 +1,49 @@
+"""Workers of one machine share memory; where one of them can't, the whole ring goes over TCP, to the same bits."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import rig
+
+SHARE, CANT = "the ring's workers share memory", "can't share memory with others on its machine"
+
+
+@pytest.fixture(name="no_boards", scope="module")
+def library_to_preload(tmp_path_factory):
+    """What refuses memory for ranks to share (no_boards.c)."""
+    library = tmp_path_factory.mktemp("no_boards") / "no_boards.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", str(library),
+                    str(Path(__file__).with_name("no_boards.c"))], check=True)
+    return library
+
+
+def check(run, reference, restarted=()):
+    complete = rig.check_complete(run, restarted=restarted)
+    assert complete["weightsSha256"] == reference()[0], run.tail()
+    assert [e["loss"] for e in run.of("step")] == reference()[1]
+
+
+def test_workers_of_one_machine_share_memory(tmp_path, finish, reference):
+    run = finish(rig.make_job(tmp_path, workers__target=3))
+    check(run, reference)
+    assert run.stderr.count(SHARE) == 3 and CANT not in run.stderr, run.stderr
+
+
+@pytest.mark.parametrize("workers", [2, 3, 5])
+def test_where_no_worker_can_the_ring_goes_over_tcp_and_each_says_so_once(tmp_path, finish, reference, no_boards, workers):
+    run = finish(rig.make_job(tmp_path, workers__target=workers), "--drill", "join@10", env={"LD_PRELOAD": str(no_boards)})
+    check(run, reference)
+    assert run.stderr.count(CANT) == workers + 1 and SHARE not in run.stderr, run.stderr
+
+
+def test_where_one_worker_cannot_all_go_over_tcp_until_it_is_gone(tmp_path, finish, reference, no_boards):
+    only = tmp_path / "refused"
+    run = finish(rig.make_job(tmp_path, workers__target=3), "--drill", "trainer:0@10", "--drill", "trainer:1@20", "--drill", "trainer:2@30",
+                 env={"LD_PRELOAD": str(no_boards), "REFUSED_ONE": str(only)})
+    check(run, reference, restarted=[0, 1, 2])
+    assert only.read_text(encoding="ascii").isdigit()
+    assert run.stderr.count(CANT) == 1, run.stderr
+    lines = [line for line in run.stderr.splitlines() if CANT in line or SHARE in line]
+    assert CANT in lines[0] and SHARE in lines[-1], lines
