@@ -82,7 +82,9 @@ const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "of them taken along by their machines",
                                           "saves begun as a machine will go",
                                           "steps between such a notice and the worker's end",
-                                          "programs that failed beside their trainers"};
+                                          "programs that failed beside their trainers",
+                                          "of them in the middle of a lane",
+                                          "lanes that a program was slow in"};
 const char *const plant_names[PLANTS] = {
     "none",          "lower-step",     "torn-receive",    "publish-early",
     "stop-unseen",   "replay-stopped", "lose-progress",   "skip-catch-up",
@@ -92,7 +94,7 @@ const char *const plant_names[PLANTS] = {
     "early-words",   "valid-stays",    "early-k",         "early-seal",
     "ready-for-all", "notice-late",    "no-time",         "save-unsaid",
     "keep-newer",    "words-unproven", "header-unproven", "failure-unsaid",
-    "failure-twice", "late-ready"};
+    "failure-twice", "stale-lanes",    "late-ready"};
 
 static const rm_time long_after = 60 * RM_S; /* of virtual time, beside the steps' own */
 

@@ -191,6 +191,7 @@ static void complete(struct sim *sim, struct ring *ring)
     }
     draw_wrong(sim, ring, t->words);
     if (t->words) {
+        lanes_check(sim, ring);
         sim->step_ops++;
         pass_on(sim, ring, EV_WORDS, large);
     } else {
@@ -274,7 +275,7 @@ void exchange_lanes(struct sim *sim, int node, bool again, rm_time takes)
         sim->planted++;
         n->memory.torn = true;
     }
-    compute_finish(sim, node, OUTCOME_OK, -1, takes);
+    compute_finish(sim, node, OUTCOME_OK, -1, lanes_take(sim, node, takes));
 }
 
 void exchange_arrive(struct sim *sim, int node)
