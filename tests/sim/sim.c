@@ -86,7 +86,9 @@ const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "of them taken along by their machines",
                                           "saves begun as a machine will go",
                                           "steps between such a notice and the worker's end",
-                                          "programs that failed beside their trainers"};
+                                          "programs that failed beside their trainers",
+                                          "of them in the middle of a lane",
+                                          "lanes that a program was slow in"};
 const char *const plant_names[PLANTS] = {"none",
                                          "lower-step",
                                          "torn-receive",
@@ -123,6 +125,7 @@ const char *const plant_names[PLANTS] = {"none",
                                          "fresh-votes",
                                          "failure-unsaid",
                                          "failure-twice",
+                                         "stale-lanes",
                                          "late-ready"};
 
 static const rm_time long_after = 60 * RM_S; /* of virtual time, beside the steps' own */

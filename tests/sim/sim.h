@@ -91,6 +91,7 @@ enum plant {
     PLANT_FRESH_VOTES,     /* who has just received a state says whose bits are right */
     PLANT_FAILURE_UNSAID,  /* that a program failed is told to no agent */
     PLANT_FAILURE_TWICE,   /* or by it as of two programs */
+    PLANT_STALE_LANES,     /* in another ring a rank adds what it had computed for the one before */
     PLANT_LATE_READY,      /* who has filled its memory says so much later, and counts on meanwhile */
     PLANTS
 };
@@ -179,6 +180,13 @@ struct inbox {
     int count, room;
 };
 
+/* What a rank adds to a sum: which lanes, of which step and pass, by the shares of which ring. */
+struct lane_sum {
+    struct msg_generation ring;
+    int64_t step; /* 0: there is none */
+    int pass, first, end;
+};
+
 struct trainer {
     bool alive, opened;
     bool stopped; /* SIGSTOP */
@@ -200,8 +208,9 @@ struct trainer {
     struct msg_generation gives; /* the ring that it gives its share of a checkpoint to; {0, 0} none */
     int part, parts;
     bool final, aborted, stop_flag, save_flag;
-    int ring, rank;    /* -1 none */
-    int pass;          /* of the step; 1: rescaled */
+    int ring, rank; /* -1 none */
+    int pass;       /* of the step; 1: rescaled */
+    struct lane_sum sum;
     int64_t op;        /* reductions of this ring that are behind it */
     bool arrived;      /* in the next one */
     bool completing;   /* of which the result is on its way to it */
@@ -383,6 +392,8 @@ enum tally {
     TALLY_SAVED_AHEAD,     /* times that a save was begun while all trained, as a machine will go */
     TALLY_NOTICE_STEPS,    /* steps told between a notice and the end of who was told */
     TALLY_PROGRAMS_FAILED, /* beside their trainers */
+    TALLY_IN_A_LANE,       /* of them in the middle of a lane */
+    TALLY_SLOW_LANES,
     TALLIES
 };
 extern const char *const tally_names[TALLIES];
@@ -719,6 +730,11 @@ void saves_check_form(struct sim *sim, const struct msg_form *f);
 
 /* sim_still.c */
 void still_look(struct sim *sim);
+
+/* sim_lanes.c: what a sum is made of, by programs or by trainers themselves */
+rm_time lanes_take(struct sim *sim, int node, rm_time drawn);
+void lanes_done(struct sim *sim, struct node *n);
+void lanes_check(struct sim *sim, const struct ring *ring);
 
 /* sim_beside.c: programs beside trainers, and their failures */
 void beside_draw(struct sim *sim);

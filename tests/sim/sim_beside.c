@@ -57,6 +57,7 @@ bool beside_fails(struct sim *sim, int node)
     struct beside_failure *f = &sim->failure[sim->failures++];
     *f = (struct beside_failure){.node = node, .at = sim->now, .exit_code = chance % 2 ? FAILS : SPARED};
     sim->tallies.of[TALLY_PROGRAMS_FAILED]++;
+    sim->tallies.of[TALLY_IN_A_LANE] += t->command == CMD_LANES;
     say(sim, node, sim->failures - 1);
     trainer_die(sim, node, 1);
     return true;

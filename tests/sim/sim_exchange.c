@@ -316,6 +316,7 @@ static void complete(struct sim *sim, struct ring *ring)
         find_odd(sim, ring, &ring->header);
         pass_on(sim, ring, EV_HEADER, small);
     } else if (t->words) {
+        lanes_check(sim, ring);
         sim->step_ops++;
         pass_on(sim, ring, EV_WORDS, large);
     } else {
@@ -399,7 +400,7 @@ void exchange_lanes(struct sim *sim, int node, bool again, rm_time takes)
         sim->planted++;
         n->memory.torn = true;
     }
-    compute_finish(sim, node, OUTCOME_OK, -1, takes);
+    compute_finish(sim, node, OUTCOME_OK, -1, lanes_take(sim, node, takes));
 }
 
 void exchange_arrive(struct sim *sim, int node)

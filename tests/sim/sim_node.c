@@ -196,6 +196,7 @@ static void trainer_spawn(struct sim *sim, int node)
     t->elastic = NULL;
     t->command = CMD_NONE;
     t->ring = -1;
+    t->sum = (struct lane_sum){0};
     t->gives = (struct msg_generation){0};
     t->aborted = t->stop_flag = t->save_flag = t->finishing = false;
     t->abort_missed = t->connect_missed = false;

@@ -590,6 +590,10 @@ static void apply(struct sim *sim, struct node *n, struct elastic_result *r)
         done_catch_up(sim, n, r);
         break;
     case CMD_LANES:
+        if (r->outcome == OUTCOME_OK)
+            lanes_done(sim, n);
+        done_pass(sim, r);
+        break;
     case CMD_EXCHANGE:
         done_pass(sim, r);
         break;

@@ -369,7 +369,7 @@ static void left_gone(struct sim *sim, int node, int launcher)
 
 static void node_starts(struct sim *sim, int worker, int attempt)
 {
-    if (sim->over || sim->nodes == NODES_MAX)
+    if (sim->over || sim->nodes == NODES_MAX || notice_bars(sim, worker))
         return;
     int node = sim->nodes++;
     sim->taken[worker] = true;
@@ -459,6 +459,7 @@ static void coordinator_starts(struct sim *sim)
         .given = sim->term > 1, .told = -1, .evaluated = -1, .saved = -1, .begun = sim->term > 1};
     sim->tick_at = RM_NEVER;
     memset(sim->failures, 0, sizeof sim->failures); /* what its predecessor was told nobody knows */
+    notice_forgets(sim);
     sim->rdzv = rdzv_open(&sim->settings, sim->now);
     coordinator_event(sim, &(struct rdzv_event){.kind = RDZV_TICK});
 }

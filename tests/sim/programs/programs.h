@@ -126,7 +126,8 @@ struct sim {
     } notices;
     bool taken[WORKERS + 1]; /* a worker of that index is there, or on its way */
     int attempt[WORKERS + 1];
-    struct sim_ring { /* as the newest form says, and as the newest that was told to start was */
+    bool barred[WORKERS + 1]; /* in quarantine, with this coordinator */
+    struct sim_ring {         /* as the newest form says, and as the newest that was told to start was */
         struct msg_generation generation;
         int world, going;
     } formed, went;
@@ -147,6 +148,10 @@ void notice_form(struct sim *sim, const struct message *form);
 void notice_go(struct sim *sim);
 void notice_ends(struct sim *sim, int node, bool by_itself); /* a machine that was told so, or who is on it */
 void notice_check_end(struct sim *sim);
+/* Who makes pods makes none under an index in quarantine, and another one in its place: true, it did. */
+bool notice_bars(struct sim *sim, int worker);
+void notice_quarantined(struct sim *sim, int worker);
+void notice_forgets(struct sim *sim); /* what its predecessor had in quarantine a coordinator does not know */
 
 /* programs_check.c */
 __attribute__((format(printf, 2, 3))) void violate(struct sim *sim, const char *format, ...);

@@ -112,6 +112,8 @@ void check_action(struct sim *sim, const struct rdzv_action *a)
     if (a->kind != RDZV_TELL)
         return;
     sim->lost = sim->lost || a->tell->kind == TELL_WORKER_LOST;
+    if (a->tell->kind == TELL_WORKER_QUARANTINED)
+        notice_quarantined(sim, a->tell->worker);
     if (a->tell->kind == TELL_PROGRAM_FAILED && sim->failures[a->tell->worker]++)
         violate(sim, "worker %d's failure is told twice", a->tell->worker);
 }

@@ -73,17 +73,49 @@ static void is_heard(struct sim *sim, int node, enum msg_notice_word word)
     tell(sim, node, word, n->doomed_at + (sim->plant == PLANT_NOTICE_LATE ? 30 * RM_S : 0));
 }
 
-/* Another one, under an index that nobody has; false: all have one. */
-static bool make_another(struct sim *sim, int node, rm_time within)
+/* Another one, under an index that nobody has; false: there is none. */
+static bool make_one(struct sim *sim, rm_time within)
 {
     for (int w = 0; w <= WORKERS; w++) {
-        if (sim->taken[w])
+        if (sim->taken[w] || sim->barred[w])
             continue;
-        sim->taken[w] = sim->node[node].replaced = true;
+        sim->taken[w] = true;
         add(sim, sim->now + within, NODE_STARTS, w, sim->attempt[w] + 1);
         return true;
     }
     return false;
+}
+
+static bool make_another(struct sim *sim, int node, rm_time within)
+{
+    bool made = make_one(sim, within);
+    sim->node[node].replaced = sim->node[node].replaced || made;
+    return made;
+}
+
+void notice_quarantined(struct sim *sim, int worker)
+{
+    sim->barred[worker] = sim->notices.any;
+}
+
+bool notice_bars(struct sim *sim, int worker)
+{
+    if (!sim->barred[worker])
+        return false;
+    sim->taken[worker] = false;
+    make_one(sim, RM_S);
+    return true;
+}
+
+void notice_forgets(struct sim *sim)
+{
+    int there = 0;
+    for (int w = 0; w <= WORKERS; w++) {
+        sim->barred[w] = false;
+        there += sim->taken[w];
+    }
+    for (; sim->notices.any && sim->term > 1 && there < WORKERS; there++)
+        make_one(sim, RM_S);
 }
 
 /* A worker that comes and one that goes are one change where the newcomer is there before the leave is due.
@@ -91,8 +123,8 @@ static bool make_another(struct sim *sim, int node, rm_time within)
 static void count_changes(struct sim *sim, int changes)
 {
     struct notices_drawn *d = &sim->notices;
-    bool one_alone = d->count == 1 && changes > 0;
     d->costly += changes != 0;
+    bool one_alone = d->costly == 1 && changes > 0;
     d->changes = one_alone ? changes : changes || d->changes ? -1 : 0;
 }
 
