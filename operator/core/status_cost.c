@@ -43,6 +43,7 @@ static void read_meter(const struct js *from, struct op_meter *ret)
     read_int(from, "onDemandMicros", -1, PRICE_MOST, &ret->on_demand);
     read_flag(from, "over", &ret->over);
     read_flag(from, "away", &ret->away);
+    read_instant(from, "unseenTime", &ret->unseen_ms);
 }
 
 void status_read_cost(const struct js *object, struct job_status *ret)
@@ -79,6 +80,15 @@ static void put_known(struct js *o, const char *key, int64_t micros)
         js_set_int(o, key, micros);
 }
 
+static void put_since(struct js *o, const char *key, int64_t ms)
+{
+    char text[OP_INSTANT_TEXT];
+    if (!ms)
+        return;
+    instant_text(ms, text);
+    js_set_string(o, key, text);
+}
+
 static struct js *meters_json(const struct op_cost *cost)
 {
     struct js *pods = js_array();
@@ -92,6 +102,7 @@ static struct js *meters_json(const struct op_cost *cost)
         put_known(m, "onDemandMicros", meter->on_demand);
         put_flag(m, "over", meter->over);
         put_flag(m, "away", meter->away);
+        put_since(m, "unseenTime", meter->unseen_ms);
         js_push(pods, m);
     }
     return pods;
