@@ -3,7 +3,8 @@
 meter_tool (tests/meter_rig) runs the operator's pure core over pods that come and go as a trace's machines do: they have zones of their
 own whose prices move each hour, and a share of their machines. Its process ends now and then, and another one goes on from the status.
 The sum by hand knows none of it: each pod's hours times share times price, by moments that are no whole seconds, and of a machine that
-vanishes to the moment when it did, which the operator hears of later."""
+vanishes to the moment when it did, at which its vendor's bill ends. The operator hears of it later: the newest lease of such a machine is
+up to 10 s old, Kubernetes looks each 5 s for one that is older than 50 s, and says no more than that."""
 
 import itertools
 import json
@@ -24,7 +25,7 @@ ZONES, TYPE, ON_DEMAND = ("us-east-1a", "us-east-1b", "us-east-1c"), "p3.2xlarge
 ASKED = {"us-east-1a": 7000, "us-east-1b": 4000, "us-east-1c": 8000}  # thousandths of a processor, of 8000
 THERE = 8000
 STAYS_S = 20  # a pod that has ended, until it is deleted
-UNSEEN_S = 50  # a machine that vanishes, until its node is away
+LEASE_S, LOOK_S, MISSED_S = 10, 5, 50  # how often a machine renews its lease; it is looked at; a lease's age that is too old
 EACH_S, AWAY_S = 5400, 40  # an operator's process, and until the next one leads
 GOAL = 0.01
 
@@ -56,15 +57,16 @@ class Pod:
 
     def __init__(self, worker, attempt, zone, spot, bound):
         self.worker, self.attempt, self.zone, self.spot, self.bound = worker, attempt, zone, spot, bound
-        self.ended = self.vanishes = None
+        self.ended = self.seen = self.vanishes = None
 
-    def end(self, at, vanishes):
-        self.ended, self.vanishes = at, vanishes
+    def end(self, at, vanishes, chance):
+        self.ended, self.vanishes, self.seen = at, vanishes, at + STAYS_S
+        if vanishes:
+            self.seen = at - chance.uniform(0, LEASE_S) + MISSED_S + chance.uniform(0, LOOK_S)
 
     def line(self):
         """As the API server tells it, in whole seconds."""
-        seen = self.ended + (UNSEEN_S if self.vanishes else STAYS_S)
-        moments = " ".join(str(BEGUN + int(at)) for at in (self.bound, self.ended, seen))
+        moments = " ".join(str(BEGUN + int(at)) for at in (self.bound, self.ended, self.seen))
         kind = "spot" if self.spot else "on-demand"
         return f"{self.worker} {self.attempt} {TYPE} {self.zone} {kind} {ASKED[self.zone]} {THERE} {moments} {'vanishes' if self.vanishes else 'ends'}"
 
@@ -81,7 +83,7 @@ def pods_of(moments, seed, vanish):
 
     def go(at):
         pod = there.pop(chance.choice(sorted(there)))
-        pod.end(max(at, pod.bound + 1) + chance.random(), vanish)
+        pod.end(max(at, pod.bound + 1) + chance.random(), vanish, chance)
 
     for _ in range(moments[0][1]):
         come(0)
@@ -93,7 +95,7 @@ def pods_of(moments, seed, vanish):
     last = moments[-1][0]
     coordinator = Pod(-1, 1, ZONES[0], False, 0)
     for pod in [*there.values(), coordinator]:
-        pod.end(max(last, pod.bound + 1) + chance.random(), False)
+        pod.end(max(last, pod.bound + 1) + chance.random(), False, chance)
     return [coordinator, *pods]
 
 

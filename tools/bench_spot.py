@@ -127,7 +127,7 @@ def policy(traces, seed, spot, on_demand):
                 most = allowed(moments)
                 ours, peer = found["steps"] / most, torchrun(moments, TORCHRUN_SAVES_S) / most
                 rows.append((f"spot trace {name}, notices of 2 min, virtual time", f"{ours:.1%} of what capacity allowed",
-                             f"{peer:.1%} for a modelled torchrun that saves every 2 min", f"{ours / peer:.2f} times as much"))
+                             f"{peer:.1%} for a modelled torchrun that saves every 2 min", f"{ours / max(1e-9, peer):.2f} times as much"))
     lines += ["", f"A thousand steps in hours of a machine on demand, where one on spot costs {spot / on_demand:.2f} of it, notices of 2 min:", "",
               "| trace | Ringmaster on spot | torchrun on spot, saves each step | static job on demand | of its price |", "|---|---|---|---|---|",
               *costs]

@@ -139,12 +139,12 @@ static void say_hello(struct agent *st, struct agent_out *out)
         h->member[i] = st->form.member[i].worker;
     st->said_trainer = st->trainer == TRAINER_UP ? st->up.pid : 0;
     st->said_phase = st->phase;
+    text_copy(h->fingerprint, sizeof h->fingerprint, st->up.fingerprint); /* of what it may still tell */
     if (st->trainer != TRAINER_UP)
         return;
     h->trainer_pid = st->up.pid;
     h->state = st->state;
     text_copy(h->address, sizeof h->address, st->up.address);
-    text_copy(h->fingerprint, sizeof h->fingerprint, st->up.fingerprint);
     text_copy(h->probe, sizeof h->probe, st->up.probe);
     text_copy(h->data_sha256, sizeof h->data_sha256, st->up.data_sha256);
     h->data_files = st->up.data_files;

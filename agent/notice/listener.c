@@ -17,7 +17,6 @@
 #include "common/os/log.h"
 
 static const rm_time answer_within = 70 * RM_S; /* it comes after a minute at most */
-static const rm_time apart = 100 * RM_MS;       /* two questions that are answered at once */
 static const rm_time again_first = RM_S, again_most = 30 * RM_S;
 
 struct listener {
@@ -30,6 +29,8 @@ struct listener {
     struct str body;
     char at[RM_ADDRESS_MAX];
     int64_t revision; /* that is known; -1 none */
+    rm_time asked_at;
+    struct notice_pace pace;
     int failures;
     char trouble[RM_WHY_MAX]; /* said, and not over */
     struct heed heed;
@@ -128,10 +129,12 @@ static void read_page(struct listener *l)
         trouble(l, err.text);
         return;
     }
+    rm_time now = loop_now(l->loop);
+    rm_time pause = notice_page_pause(&l->pace, page.revision != l->revision, now - l->asked_at);
     l->revision = page.revision;
     l->failures = 0;
     l->trouble[0] = 0;
-    loop_timer_set(l->ask_timer, loop_now(l->loop) + apart);
+    loop_timer_set(l->ask_timer, now + pause);
     text_copy(l->pool, sizeof l->pool, page.pool);
     hear_notices(l, &page.notices, page.complete, page.complete);
 }
@@ -162,6 +165,7 @@ static void ask_node(void *ctx)
     snprintf(url, sizeof url, "http://%s/v1/notices%s", l->at, after);
     str_reset(&l->body);
     l->body.truncated = false;
+    l->asked_at = loop_now(l->loop);
     struct http_request request = {.method = "GET",
                                    .url = url,
                                    .connect_within = 5 * RM_S,

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/wire/json.h"
 
 static const char what[] = "/v1/notices";
@@ -16,6 +17,22 @@ static struct js *entry_of(const struct notice *n, rm_time now)
         js_set_int(entry, "leftMs", n->until > now ? (n->until - now) / RM_MS : 0);
     js_set_string(entry, "id", n->id);
     return entry;
+}
+
+enum { QUICK_MOST = 8 };
+
+static const rm_time apart = 100 * RM_MS; /* two questions, where answers come at once */
+
+rm_time notice_page_pause(struct notice_pace *pace, bool news, rm_time took)
+{
+    RM_ASSERT(took >= 0 && pace->quick >= 0, "an answer after %lld ns, %d in a row", (long long)took,
+              pace->quick);
+    if (took >= apart) {
+        pace->quick = 0;
+        return 0;
+    }
+    pace->quick += pace->quick < QUICK_MOST;
+    return news && pace->quick < QUICK_MOST ? 0 : apart;
 }
 
 void notice_page_write(const struct watch *watch, rm_time now, struct str *out)

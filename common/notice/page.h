@@ -23,6 +23,17 @@ struct notice_page {
     struct notices notices;
 };
 
+/* How soon a caller asks again: at once after news, and after a question that waited for some, so that what
+ * follows a notice is heard as soon as it is told. Not so after an answer that came at once and says nothing
+ * new, nor for ever of one who has news each time: then a pause lies between two questions. All zero at
+ * first. */
+struct notice_pace {
+    int quick; /* answers in a row that came at once */
+};
+
+/* news: its revision is another one than that which was asked with; took: from question to answer. */
+rm_time notice_page_pause(struct notice_pace *pace, bool news, rm_time took);
+
 void notice_page_write(const struct watch *watch, rm_time now, struct str *out);
 
 /* Of whoever answers at that port: ERR_PROTOCOL with a sentence where it is no such page. A source that is

@@ -176,9 +176,10 @@ static void take_over(const struct rdzv *st, struct rdzv_worker *w, const struct
     w->ring = h->ring;
     w->phase = h->phase;
     w->runs = h->phase == PHASE_TRAINING;
+    if (h->fingerprint[0]) /* also where that trainer is gone: it may have made what is told of yet */
+        text_copy(w->fingerprint, sizeof w->fingerprint, h->fingerprint);
     if (h->trainer_pid) {
         text_copy(w->address, sizeof w->address, h->address);
-        text_copy(w->fingerprint, sizeof w->fingerprint, h->fingerprint);
         text_copy(w->probe, sizeof w->probe, h->probe);
         text_copy(w->data_sha256, sizeof w->data_sha256, h->data_sha256);
     }

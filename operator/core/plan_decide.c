@@ -134,6 +134,31 @@ static bool in_ring(const struct planner *p, int index)
     return false;
 }
 
+/* It says who trains, and of them one has ended since. */
+static bool has_ended_since(const struct planner *p, const struct coordinator_view *view)
+{
+    for (int i = 0; i < view->ring_size; i++) {
+        const struct op_slot *slot = &p->next.workers.slot[view->member[i].worker];
+        if (!slot_is_live(slot) || slot->attempt != view->member[i].attempt)
+            return true;
+    }
+    return false;
+}
+
+enum { AT_WORK = 2, BESIDE = 1 };
+
+/* Who waits beside a ring that a member has left is in its place by now, for all that was told. */
+static int place_of(const struct planner *p, int index)
+{
+    const struct coordinator_view *view = find_coordinator_view(p);
+    if (!view || in_ring(p, index))
+        return view ? AT_WORK : 0;
+    for (int i = 0; i < view->workers_count; i++)
+        if (view->worker[i].worker == index && view->worker[i].attempt == p->next.workers.slot[index].attempt)
+            return view->worker[i].waits && has_ended_since(p, view) ? AT_WORK : BESIDE;
+    return 0;
+}
+
 /* Who goes first when there are too many: lower goes first, the most significant difference in front. */
 struct worth {
     int64_t rank[7];
@@ -144,7 +169,7 @@ static struct worth worth_of(const struct planner *p, int index)
     const struct pod_view *pod = find_worker(p, index, p->next.workers.slot[index].attempt);
     const struct node_view *node = find_node(p, pod);
     RM_ASSERT(slot_is_live(&p->next.workers.slot[index]), "worker %d is weighed, and not wanted", index);
-    return (struct worth){{pod && *pod->node, !(node && *node->leave), in_ring(p, index),
+    return (struct worth){{pod && *pod->node, !(node && *node->leave), place_of(p, index),
                            !surge_is_uneasy(p, index), pod && pod->base, pod ? pod->deletion_cost : 0,
                            -index}};
 }

@@ -11,6 +11,7 @@
 enum { MS_S = 1000 };
 
 static const int64_t span_most_s = 1000 * 1000 * 1000;
+static const int64_t unseen_most_s = 600; /* for a machine that is looked for */
 
 struct meter {
     struct planner *p;
@@ -30,6 +31,20 @@ static void add_spent(struct op_sum *sum, int64_t rate, int64_t seconds)
     sum->micros += rate / OP_HOUR_S * seconds + rest / OP_HOUR_S;
     sum->micros = sum->micros < OP_SUM_MOST ? sum->micros : OP_SUM_MOST;
     sum->rest = (int)(rest % OP_HOUR_S);
+}
+
+/* What was added for a time of which it is known later that there was nothing to pay. */
+static void take_back(struct op_sum *sum, int64_t rate, int64_t seconds)
+{
+    if (seconds <= 0 || rate <= 0)
+        return;
+    struct op_sum part = {0};
+    add_spent(&part, rate, seconds);
+    int rest = sum->rest - part.rest;
+    sum->micros -= part.micros + (rest < 0);
+    sum->rest = rest < 0 ? rest + OP_HOUR_S : rest;
+    if (sum->micros < 0)
+        *sum = (struct op_sum){0};
 }
 
 static bool is_usable(const struct op_cost *cost, const char *currency)
@@ -132,6 +147,17 @@ static void charge(struct meter *m, struct op_meter *meter, int64_t from_s, int6
     }
     if (is_rated(m) && !meter->over)
         rate_at(m, meter, to_s);
+}
+
+static void discharge(struct op_cost *cost, const struct op_meter *meter, int64_t share, int64_t seconds)
+{
+    RM_ASSERT(seconds > 0 && seconds <= unseen_most_s, "%lld s are not charged after all",
+              (long long)seconds);
+    take_back(&cost->hours, share, seconds);
+    if (meter->rate < 0)
+        take_back(&cost->unpriced, share, seconds);
+    take_back(&cost->spent, meter->rate, seconds);
+    take_back(&cost->on_demand, meter->on_demand, seconds);
 }
 
 static struct op_meter *find_meter(struct op_cost *cost, int index, int attempt)
@@ -237,6 +263,31 @@ static int64_t charged_until(const struct meter *m, const struct pod_view *pod, 
     return to_s;
 }
 
+/* The second after which nobody saw its machine: that has ended, or will be seen again, and then has cost all
+ * along, as it has where it is looked for in vain for long. Of a node that is gone it stays as it was. */
+static int64_t unseen_since(const struct meter *m, const struct op_meter *meter, const struct pod_view *pod)
+{
+    int64_t since_s = (m->node ? m->node->unseen_ms : meter->unseen_ms) / MS_S,
+            bound_s = pod->bound_ms / MS_S;
+    if (!since_s || (m->node && m->now_s >= since_s + unseen_most_s))
+        return 0;
+    return since_s > bound_s ? since_s : bound_s;
+}
+
+/* A machine that vanishes is missed a while later: until then it was charged. */
+static void charge_pod(struct meter *m, struct op_meter *meter, const struct pod_view *pod, bool is_new)
+{
+    int64_t before_s = meter->unseen_ms / MS_S, since_s = unseen_since(m, meter, pod);
+    int64_t from_s = is_new ? pod->bound_ms / MS_S : before_s ? before_s : m->from_s;
+    int64_t to_s = charged_until(m, pod, is_new);
+    to_s = since_s && since_s < to_s ? since_s : to_s;
+    if (from_s < to_s)
+        charge(m, meter, from_s, to_s);
+    else if (since_s && !before_s && to_s < from_s)
+        discharge(m->cost, meter, m->share, from_s - to_s);
+    meter->unseen_ms = since_s * MS_S;
+}
+
 static void read_pod(struct meter *m, const struct pod_view *pod)
 {
     if (!pod->bound_ms)
@@ -255,7 +306,7 @@ static void read_pod(struct meter *m, const struct pod_view *pod)
     meter->share = (int)m->share;
     meter->over = pod_is_spent(pod);
     if (is_new || !away)
-        charge(m, meter, is_new ? pod->bound_ms / MS_S : m->from_s, charged_until(m, pod, is_new));
+        charge_pod(m, meter, pod, is_new);
     tell_once(m, pod, meter);
 }
 
@@ -279,7 +330,7 @@ static void drop_gone(struct meter *m)
         }
         m->node = NULL;
         m->share = meter->share;
-        if (!meter->over && !meter->away && m->went_on)
+        if (!meter->over && !meter->away && !meter->unseen_ms && m->went_on)
             charge(m, meter, m->from_s, m->now_s);
     }
     RM_ASSERT(kept <= m->cost->meters_count, "%d of %d meters are kept", kept, m->cost->meters_count);
@@ -339,7 +390,8 @@ int64_t plan_rate(const struct op_cost *cost)
 {
     int64_t rate = 0;
     for (int i = 0; i < cost->meters_count; i++)
-        if (!cost->meter[i].over && !cost->meter[i].away && cost->meter[i].rate > 0)
+        if (!cost->meter[i].over && !cost->meter[i].away && !cost->meter[i].unseen_ms &&
+            cost->meter[i].rate > 0)
             rate += cost->meter[i].rate;
     return rate;
 }

@@ -158,6 +158,8 @@ struct op_meter {
     int share;               /* of the machine, in millionths */
     bool over;               /* all of it has ended, and is accounted for */
     bool away;               /* its node is gone: nobody pays for it */
+    int64_t
+        unseen_ms; /* it is charged up to then, after which nobody saw its machine; 0: its machine is seen */
 };
 
 /* Where a sum stands still, rather than overflow. */

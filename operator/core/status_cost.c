@@ -95,6 +95,7 @@ static const struct status_row meter_rows[] = {
      .highest = PRICE_MOST},
     {"over", .kind = ROW_FLAG, .when = ROW_SET, METER(over)},
     {"away", .kind = ROW_FLAG, .when = ROW_SET, METER(away)},
+    {"unseenTime", .kind = ROW_INSTANT, METER(unseen_ms)},
     {0},
 };
 

@@ -389,6 +389,25 @@ static void read_leaving(const struct js *object, struct node_view *node)
         text_copy(node->leave, sizeof node->leave, "is being deleted");
 }
 
+/* A machine whose kubelet says nothing more is told as such when Kubernetes has waited for 50 s
+ * (node-monitor-grace-period) since the newest lease, and has looked, which it does each 5 s. The lease is
+ * renewed each 10 s, so the machine was there for 5 s more, give or take as much. Its heartbeat is older. */
+int64_t node_last_seen(int64_t told_ms, int64_t heard_ms)
+{
+    static const int64_t missed_after_ms = 50000 + 5000 / 2 - 10000 / 2;
+    if (!told_ms)
+        return 0;
+    return told_ms - missed_after_ms > heard_ms ? told_ms - missed_after_ms : heard_ms;
+}
+
+static int64_t last_seen(const struct js *ready)
+{
+    int64_t told_ms = 0, heard_ms = 0;
+    read_instant(ready, "lastTransitionTime", &told_ms);
+    read_instant(ready, "lastHeartbeatTime", &heard_ms);
+    return node_last_seen(told_ms, heard_ms);
+}
+
 int node_project(const struct js *object, struct node_view *ret, struct error *err)
 {
     struct node_view node = {0};
@@ -403,8 +422,10 @@ int node_project(const struct js *object, struct node_view *ret, struct error *e
         char type[OP_REASON_MAX] = "", status[OP_REASON_MAX] = "";
         read_text(js_at(list, i), "type", type, sizeof type);
         read_text(js_at(list, i), "status", status, sizeof status);
-        if (!strcmp(type, "Ready"))
-            node.ready = strcmp(status, "True") == 0;
+        if (strcmp(type, "Ready") != 0)
+            continue;
+        node.ready = strcmp(status, "True") == 0;
+        node.unseen_ms = strcmp(status, "Unknown") ? 0 : last_seen(js_at(list, i));
     }
     *ret = node;
     return 0;

@@ -75,6 +75,7 @@ bool pod_is_spent(const struct pod_view *pod); /* nothing of it runs: phase Succ
 struct node_view {
     char name[OP_NODE_MAX];
     bool ready;
+    int64_t unseen_ms; /* nobody saw it alive after that, as far as is known; 0: its kubelet speaks */
     char leave[2 * OP_REASON_MAX]; /* "has the taint T", "is being deleted": it will go; "" where nobody says
                                       so */
     char may_leave[2 * OP_REASON_MAX]; /* "has the taint T", "is cordoned": it may go; "" where nobody says
@@ -83,6 +84,9 @@ struct node_view {
     struct resources allocatable;
 };
 
+/* When a machine was there last, of which the API server says since told_ms that it is silent, and that it
+ * said at heard_ms how it is (0: never); 0: nobody knows. */
+int64_t node_last_seen(int64_t told_ms, int64_t heard_ms);
 int node_project(const struct js *object, struct node_view *ret, struct error *err);
 
 enum { OP_TRIALS = 32, OP_TRIAL_HOLDS_MS = 60 * 1000 };

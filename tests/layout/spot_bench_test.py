@@ -99,13 +99,13 @@ def test_notices_are_told_by_their_middle_and_worst_and_the_worst_is_held_to_the
 
 def test_a_sum_by_hand_is_hours_times_share_times_the_price_of_each_hour():
     spot, paid = bench_meter.Pod(0, 1, "us-east-1b", True, 1800.5), bench_meter.Pod(-1, 1, "us-east-1a", False, 0)
-    spot.end(1800.5 + 3600, True)
-    paid.end(7200, False)
+    spot.end(1800.5 + 3600, True, SimpleNamespace(uniform=lambda _, most: most))
+    paid.end(7200, False, None)
     prices = {"us-east-1a": ["9", "9"], "us-east-1b": ["0.8", "1.2"]}
     spent, hours = bench_meter.by_hand([spot, paid], prices)
     assert float(spent) == pytest.approx(0.5 * (1799.5 / 3600 * 0.8 + 1800.5 / 3600 * 1.2) + 2 * 0.875 * 3.06)
     assert float(hours) == pytest.approx(0.5 + 2 * 0.875)
-    assert [pod.line().split()[-4:] for pod in (spot, paid)] == [["1790001800", "1790005400", "1790005450", "vanishes"],
+    assert [pod.line().split()[-4:] for pod in (spot, paid)] == [["1790001800", "1790005400", "1790005445", "vanishes"],
                                                                   ["1790000000", "1790007200", "1790007220", "ends"]]
 
 

@@ -9,8 +9,9 @@
  * A pod is a line "WORKER ATTEMPT TYPE ZONE CAPACITY ASKED THERE BOUND ENDED SEEN HOW": worker -1 is a
  * coordinator; CAPACITY is spot or on-demand; ASKED of THERE are thousandths of a processor; moments are
  * seconds of the epoch. HOW is `ends` (its containers end at ENDED, and it is deleted at SEEN) or `vanishes`
- * (its machine is away from ENDED on, which the API server says at SEEN). Exit code 2: what is told is none
- * of that. */
+ * (its machine is away from ENDED on; at SEEN
+ * the API server says that it is silent, and some seconds later it has no such node). Exit code 2: what is
+ * told is none of that. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -142,12 +143,24 @@ static int read_pods(struct meter_run *m, const char *path, struct error *err)
 
 /* ---- time ---- */
 
+/* When its node is no more: whoever runs a cluster on a cloud asks that for machines which are silent. */
+static int64_t away_s(const struct life *life)
+{
+    return life->seen_s + 10;
+}
+
 static const struct node_view *find(void *nodes, const char *name)
 {
     struct meter_run *m = nodes;
-    for (int i = 0; i < m->count; i++)
-        if (!strcmp(m->life[i].node.name, name) && (!m->life[i].vanishes || m->now_s < m->life[i].seen_s))
-            return &m->life[i].node;
+    for (int i = 0; i < m->count; i++) {
+        struct life *life = &m->life[i];
+        if (strcmp(life->node.name, name) != 0)
+            continue;
+        bool silent = life->vanishes && m->now_s >= life->seen_s;
+        life->node.ready = !silent;
+        life->node.unseen_ms = silent ? node_last_seen(life->seen_s * MS_S, 0) : 0;
+        return life->vanishes && m->now_s >= away_s(life) ? NULL : &life->node;
+    }
     return NULL;
 }
 
@@ -225,6 +238,7 @@ static int64_t next_s(const struct meter_run *m)
         const struct life *life = &m->life[i];
         at = sooner(at, life->bound_s, m->now_s);
         at = sooner(at, life->vanishes ? life->seen_s : life->ended_s, m->now_s);
+        at = sooner(at, life->vanishes ? away_s(life) : life->ended_s, m->now_s);
         at = sooner(at, gone_s(life), m->now_s);
     }
     return at;

@@ -173,6 +173,19 @@ Test(agent, a_dead_trainer_is_replaced_at_once_on_the_same_memory)
     end(&p);
 }
 
+Test(agent, who_comes_back_without_its_trainer_says_what_computed_all_the_same)
+{
+    struct play p;
+    start(&p);
+    step(&p, (struct agent_event){.kind = AGENT_DISCONNECTED});
+    step(&p, (struct agent_event){.kind = AGENT_TRAINER_EXIT, .code = -1, .text = "killed by signal 9"});
+    step(&p, (struct agent_event){.kind = AGENT_CONNECTED});
+    const struct message *m = sent(&p, AGENT_SEND_CONTROL, MSG_HELLO);
+    cr_assert(m && m->hello.trainer_pid == 0);
+    cr_assert_str_eq(m->hello.fingerprint, "exact");
+    end(&p);
+}
+
 Test(agent, a_trainer_that_can_not_start_ends_the_agent_with_its_code)
 {
     struct play p;

@@ -59,6 +59,33 @@ Test(page, a_source_of_a_newer_release_is_passed_over)
     cr_assert_eq(page.notices.count, 0);
 }
 
+Test(page, who_has_heard_news_or_waited_for_it_asks_again_at_once_and_nobody_asks_without_a_pause_for_ever)
+{
+    static const struct {
+        bool news;
+        rm_time took, pause;
+    } cases[] = {{true, RM_MS, 0},
+                 {true, RM_MS, 0},
+                 {false, RM_MS, 100 * RM_MS},
+                 {false, 55 * RM_S, 0},
+                 {true, 0, 0},
+                 {true, 0, 0},
+                 {true, 0, 0},
+                 {true, 0, 0},
+                 {true, 0, 0},
+                 {true, 0, 0},
+                 {true, 0, 0},
+                 {true, 0, 100 * RM_MS},
+                 {true, 0, 100 * RM_MS},
+                 {true, 20 * RM_S, 0},
+                 {true, 0, 0},
+                 {false, 200 * RM_MS, 0},
+                 {false, 99 * RM_MS, 100 * RM_MS}};
+    struct notice_pace pace = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        cr_assert_eq(notice_page_pause(&pace, cases[i].news, cases[i].took), cases[i].pause, "answer %zu", i);
+}
+
 Test(page, what_a_stranger_says_is_refused_with_a_sentence)
 {
     static const char *const bad[] = {

@@ -460,3 +460,18 @@ Test(fit, of_data_in_a_store_the_checkpoints_name_for_them_says_nothing)
     cr_assert_not(is_sent_away(&s, 0), "%s", str_text(&s.log));
     story_end(&s);
 }
+
+/* Its trainer ended while the coordinator was away, and a successor hears of a slice that it wrote before. */
+Test(fit, a_checkpoint_names_the_machine_that_made_it_although_its_trainer_is_gone)
+{
+    struct story s;
+    struct rdzv_settings settings = story_settings(1);
+    settings.unsupervised = true;
+    story_begin(&s, settings);
+    s.trainer[0] = 0;
+    hello(&s, 0, -1);
+    checkpointed(&s, 0, 1, 0, 1, false);
+    cr_assert_eq(s.publish.publish.step, 1, "%s", str_text(&s.log));
+    cr_assert_str_eq(s.publish.publish.fingerprint, "cpu-a");
+    story_end(&s);
+}

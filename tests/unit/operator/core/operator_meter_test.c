@@ -5,6 +5,7 @@
 
 #include "cast.h"
 #include "common/base/prng.h"
+#include "operator/core/plan_parts.h"
 
 #define HEAD "provider,region,zone,instance_type,capacity_type,price_per_hour,currency,valid_from\n"
 
@@ -284,6 +285,73 @@ Test(operator_meter, a_node_that_is_gone_costs_nothing_until_it_is_back)
     pass(c, HOUR_MS);
     expect_spent(c, 3000000, 9000000);
     cr_assert_not_null(pod);
+    cast_free(c);
+}
+
+/* Node 0, with half of it at 1 an hour; its cluster says now that it was not seen for 47 s. */
+static struct cast *with_a_machine_that_is_missed(void)
+{
+    struct cast *c = metered("{}");
+    bind(c, OP_WORKER, 0, 1, 0);
+    pass(c, HOUR_MS);
+    c->node[0].ready = false;
+    c->node[0].unseen_ms = c->now_ms - 47000;
+    return c;
+}
+
+static void expect_what_was_seen(const struct cast *c)
+{
+    expect_spent(c, 1000000LL * (3600 - 47) / 3600, 3000000LL * (3600 - 47) / 3600);
+}
+
+Test(operator_meter, a_machine_that_vanished_costs_nothing_from_when_it_was_last_seen_on)
+{
+    struct cast *c = with_a_machine_that_is_missed();
+    pass(c, 0);
+    pass(c, MINUTE_MS);
+    expect_what_was_seen(c);
+    cr_assert_eq(plan_rate(cost_of(c)), 0);
+    *c->node[0].name = 0;
+    pass(c, MINUTE_MS);
+    pass(c, HOUR_MS);
+    take_away(c, c->pods[0]);
+    pass(c, HOUR_MS);
+    expect_what_was_seen(c);
+    cast_free(c);
+}
+
+Test(operator_meter, nor_does_it_where_another_process_reads_on)
+{
+    struct cast *c = with_a_machine_that_is_missed();
+    c->memo = (struct op_memo){.dry_generation = c->job.generation};
+    pass(c, 0);
+    pass(c, MINUTE_MS);
+    expect_what_was_seen(c);
+    c->memo = (struct op_memo){.dry_generation = c->job.generation};
+    take_away(c, c->pods[0]);
+    pass(c, MINUTE_MS);
+    expect_what_was_seen(c);
+    cast_free(c);
+}
+
+Test(operator_meter, a_machine_that_is_seen_again_has_cost_all_along)
+{
+    struct cast *c = with_a_machine_that_is_missed();
+    pass(c, 0);
+    pass(c, 5 * MINUTE_MS);
+    c->node[0].ready = true;
+    c->node[0].unseen_ms = 0;
+    pass(c, 55 * MINUTE_MS);
+    expect_spent(c, 2000000, 6000000);
+    cast_free(c);
+}
+
+Test(operator_meter, one_that_is_looked_for_in_vain_for_long_has_too)
+{
+    struct cast *c = with_a_machine_that_is_missed();
+    pass(c, 0);
+    pass(c, HOUR_MS);
+    expect_spent(c, 2000000, 6000000);
     cast_free(c);
 }
 

@@ -221,6 +221,40 @@ Test(operator_surge, where_the_word_is_withdrawn_who_came_last_goes)
     cast_free(c);
 }
 
+/* Worker 2's machine may go, worker 1's will. Of those made for them worker 4 was there first, and worker 1
+ * has left for it, as its coordinator has not told yet. Now worker 2's machine does not go after all. */
+Test(operator_surge, who_has_just_taken_a_place_does_not_go_for_a_word_that_is_withdrawn)
+{
+    struct cast *c = with_one_more("{}");
+    will_go(c, 1);
+    cast_settle(c);
+    cr_assert_eq(slot(c, 4)->state, OP_SLOT_WANTED);
+    cast_pod(c, OP_WORKER, 3, 1);
+    comes(c, 4, false);
+    cast_settle(c);
+    leaves(c, 1);
+    *c->node[2].may_leave = 0;
+    cast_settle(c);
+    cast_settle(c);
+    cr_assert_eq(slot(c, 4)->state, OP_SLOT_PRESENT, "it trains");
+    cr_assert_eq(slot(c, 3)->state, OP_SLOT_ENDED, "it has not even said hello");
+    cr_assert_eq(c->job.status.workers.current, 3);
+    cast_free(c);
+}
+
+/* Else nobody beside the ring is worth more than who trains. */
+Test(operator_surge, nor_does_who_trains_go_for_one_that_waits)
+{
+    struct cast *c = with_one_more("{}");
+    comes(c, 3, false);
+    cast_settle(c);
+    *c->node[2].may_leave = 0;
+    cast_settle(c);
+    cr_assert_eq(slot(c, 3)->state, OP_SLOT_ENDED);
+    all_stay(c);
+    cast_free(c);
+}
+
 Test(operator_surge, with_none_more_allowed_a_warning_moves_nobody)
 {
     struct cast *c = cast_training("{\"scheduling\":{\"surge\":0}}");

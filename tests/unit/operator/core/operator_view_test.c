@@ -156,6 +156,37 @@ Test(operator_view, a_node_that_is_being_deleted_will_go)
     js_free(object);
 }
 
+Test(operator_view, a_machine_that_is_silent_was_seen_until_a_lease_before_it_was_missed)
+{
+    static const struct {
+        const char *ready;
+        int64_t unseen_s; /* behind 2026-01-02T03:04:00Z; -1: it is seen */
+    } cases[] = {{"\"status\":\"Unknown\",\"lastTransitionTime\":\"2026-01-02T03:05:00Z\","
+                  "\"lastHeartbeatTime\":\"2026-01-02T03:01:00Z\"",
+                  12},
+                 {"\"status\":\"Unknown\",\"lastTransitionTime\":\"2026-01-02T03:05:00Z\","
+                  "\"lastHeartbeatTime\":\"2026-01-02T03:04:20Z\"",
+                  20},
+                 {"\"status\":\"Unknown\",\"lastTransitionTime\":\"2026-01-02T03:05:00Z\"", 12},
+                 {"\"status\":\"Unknown\"", -1},
+                 {"\"status\":\"False\",\"lastTransitionTime\":\"2026-01-02T03:05:00Z\"", -1},
+                 {"\"status\":\"True\",\"lastTransitionTime\":\"2026-01-02T03:05:00Z\"", -1}};
+    const int64_t from_s = 1767323040; /* 2026-01-02T03:04:00Z */
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct node_view node;
+        struct str text = str_init(1024);
+        str_addf(&text,
+                 "{\"metadata\":{\"name\":\"n\"},\"status\":{\"conditions\":[{\"type\":\"Ready\",%s}]}}",
+                 cases[i].ready);
+        struct js *object = json(str_text(&text));
+        cr_assert_eq(node_project(object, &node, NULL), 0);
+        int64_t expected_s = cases[i].unseen_s < 0 ? 0 : from_s + cases[i].unseen_s;
+        cr_assert_eq(node.unseen_ms / 1000, expected_s, "case %zu: %lld", i, (long long)node.unseen_ms);
+        js_free(object);
+        str_clear(&text);
+    }
+}
+
 /* kubectl cordon sets both. */
 Test(operator_view, a_node_that_is_cordoned_may_go)
 {
