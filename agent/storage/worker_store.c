@@ -1,6 +1,7 @@
 /* Writes slices and manifests on threads beside the loop, and comes back to it with how each went. */
 #include "agent/storage/worker_store.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "common/os/clock.h"
 #include "common/os/fault.h"
 #include "common/os/log.h"
+#include "common/os/priority.h"
 #include "common/storage/checkpoint/checkpoint.h"
 #include "common/storage/checkpoint/owner.h"
 #include "common/storage/checkpoint/place.h"
@@ -288,6 +290,25 @@ static bool may_work_later(const struct error *err)
            err->code == ERR_ABORTED;
 }
 
+static void *write_beside(void *arg)
+{
+    struct task *task = arg;
+    priority_low();
+    task->ok = write_slice(task) == 0;
+    return NULL;
+}
+
+/* Training goes on meanwhile, and shall feel little of it. Where it does not, as in a leave, all processors
+ * are free, and a low priority holds nothing up; and nobody trains beside the last one. */
+static int write_low(struct task *task)
+{
+    pthread_t thread;
+    if (task->request.snapshot.final || pthread_create(&thread, NULL, write_beside, task) != 0)
+        return write_slice(task);
+    pthread_join(thread, NULL);
+    return task->ok ? 0 : -1;
+}
+
 static void task_work(void *ctx)
 {
     struct task *task = ctx;
@@ -296,7 +317,7 @@ static void task_work(void *ctx)
     task->store->moved_at = clock_now();
     if (task->kind == AGENT_WRITE) {
         FAULT("slice-asked");
-        result = write_slice(task);
+        result = write_low(task);
         FAULT("slice-saved");
     } else if (task->kind == AGENT_PUBLISH) {
         FAULT("publish-asked");

@@ -6,4 +6,7 @@
  * is no way back without rights. Where the system refuses, it stays as it is. */
 void priority_lowest(void);
 
+/* The same, but that it has a small share where others want all: for work that somebody waits for. */
+void priority_low(void);
+
 #endif

@@ -71,6 +71,15 @@ bool object_file_is_hidden(const char *last);
 /* All bytes of a body to one place of a file. sha256 (may be NULL): their hash. */
 int object_file_write(struct object_file *store, int fd, int64_t offset, const struct object_body *body,
                       uint8_t *sha256, struct error *err);
+/* Tells who asks of bytes that have been taken, from byte `at` of a run on; hash may be NULL. */
+struct sha256;
+void object_file_tell_taken(const struct object_body *body, int run, size_t at, struct sha256 *hash,
+                            size_t count);
+/* object_file_direct.c: large ones go to the disk past the memory's pages, where the file system takes that.
+ */
+bool object_file_goes_direct(int fd, const struct object_body *body);
+int object_file_write_direct(struct object_file *store, int fd, int64_t offset,
+                             const struct object_body *body, struct sha256 *hash, struct error *err);
 /* Syncs a file, and lets go of what memory keeps of it, so that whoever reads it next reads the disk. */
 int object_file_sync(int fd, struct error *err);
 int object_file_sync_folder(int folder_fd, struct error *err);

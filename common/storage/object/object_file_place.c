@@ -153,7 +153,8 @@ static int flush_behind(int fd, int64_t end, struct error *err)
     return none && can ? err_system(err, ERR_MACHINE, "writing failed") : 0;
 }
 
-static void tell_taken(const struct object_body *body, int run, size_t at, struct sha256 *hash, size_t count)
+void object_file_tell_taken(const struct object_body *body, int run, size_t at, struct sha256 *hash,
+                            size_t count)
 {
     const char *bytes = (const char *)body->run[run].bytes + at;
     if (hash)
@@ -179,7 +180,7 @@ static int write_run(struct object_file *store, int fd, const struct object_body
             continue;
         if (n < 0)
             return err_system(err, ERR_MACHINE, "writing failed");
-        tell_taken(body, run, at, hash, (size_t)n);
+        object_file_tell_taken(body, run, at, hash, (size_t)n);
         at += (size_t)n;
         int64_t end = offset + (int64_t)at;
         if (end / FLUSHED != (end - n) / FLUSHED && flush_behind(fd, end / FLUSHED * FLUSHED, err) < 0)
@@ -193,8 +194,9 @@ int object_file_write(struct object_file *store, int fd, int64_t offset, const s
                       uint8_t *sha256, struct error *err)
 {
     struct sha256 *hash = sha256 ? sha256_open() : NULL;
-    int result = 0;
-    for (int i = 0; i < body->runs && result == 0; i++) {
+    bool direct = object_file_goes_direct(fd, body);
+    int result = direct ? object_file_write_direct(store, fd, offset, body, hash, err) : 0;
+    for (int i = 0; i < body->runs && result == 0 && !direct; i++) {
         result = write_run(store, fd, body, i, offset, hash, err);
         offset += (int64_t)body->run[i].count;
     }
