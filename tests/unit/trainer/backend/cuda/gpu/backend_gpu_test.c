@@ -176,7 +176,7 @@ Test(gpu, and_so_it_has_where_words_are_fp32, .init = prepare)
 /* What a rank of a world says of the state that it holds. */
 static struct header_rank said_by(struct one *o, int world)
 {
-    const struct backend_pass p = {.world = world};
+    const struct backend_pass p = {.world = world, .tokens = 1 << 20}; /* so many that all weights are read */
     struct backend_sums sums;
     struct header_rank said;
     GPU_OK(o->ops->begin(o->b, &p, &gpu_err));
