@@ -120,7 +120,6 @@ const char *const plant_names[PLANTS] = {"none",
                                          "header-unproven",
                                          "states-unproven",
                                          "pieces-unproven",
-                                         "fresh-votes",
                                          "failure-unsaid",
                                          "failure-twice",
                                          "late-ready"};
