@@ -287,12 +287,20 @@ static bool is_older(const struct rdzv_collection *a, const struct rdzv_collecti
     return !a->publish.final && b->publish.final;
 }
 
+/* While the ring trains on, its next header is about to say whether the states have changed since these
+ * pieces of them were told of; of those whose sums nobody knows it says nothing. */
+static bool may_stand(const struct rdzv *st, const struct rdzv_collection *c)
+{
+    bool compared = c->image && !st->settings.brought && !c->publish.final;
+    return st->state != RDZV_TRAINING || !compared || st->told > c->publish.step;
+}
+
 static struct rdzv_collection *oldest_whole(struct rdzv *st)
 {
     struct rdzv_collection *oldest = NULL;
     for (int i = 0; i < COLLECTIONS; i++) {
         struct rdzv_collection *c = &st->collection[i];
-        if (is_whole(c) && (!oldest || is_older(c, oldest)))
+        if (is_whole(c) && may_stand(st, c) && (!oldest || is_older(c, oldest)))
             oldest = c;
     }
     RM_ASSERT(!oldest || oldest->have == oldest->parts, "%d of %d parts are whole", oldest ? oldest->have : 0,
@@ -320,7 +328,7 @@ static struct rdzv_collection *best_instead_of(struct rdzv *st, struct rdzv_coll
               (long long)held_up->publish.step);
     for (int i = 0; i < COLLECTIONS; i++) {
         struct rdzv_collection *c = &st->collection[i];
-        if (is_whole(c) && is_worth_more(st, c, best))
+        if (is_whole(c) && may_stand(st, c) && is_worth_more(st, c, best))
             best = c;
     }
     return best;

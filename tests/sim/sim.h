@@ -88,7 +88,6 @@ enum plant {
     PLANT_HEADER_UNPROVEN, /* nor whether the header is */
     PLANT_STATES_UNPROVEN, /* nor whether all states have the same bits */
     PLANT_PIECES_UNPROVEN, /* nor whether the pieces of a checkpoint are of states with the same bits */
-    PLANT_FRESH_VOTES,     /* who has just received a state says whose bits are right */
     PLANT_FAILURE_UNSAID,  /* that a program failed is told to no agent */
     PLANT_FAILURE_TWICE,   /* or by it as of two programs */
     PLANT_STALE_LANES,     /* in another ring a rank adds what it had computed for the one before */

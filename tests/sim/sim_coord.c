@@ -184,6 +184,13 @@ void coord_die(struct sim *sim)
     sim_at(sim, sim->now + sim_time(sim, RM_MS, 60 * RM_MS), EV_COORD_START, 0, 0, 0);
 }
 
+/* Who said so to the one before, and was heard, may not be there to say it again. */
+static void forget_doubts(struct sim *sim)
+{
+    for (int i = 0; i < sim->nodes; i++)
+        sim->node[i].memory.doubted = false;
+}
+
 void coord_start(struct sim *sim)
 {
     struct rdzv_predecessor *h = &sim->settings.predecessor;
@@ -196,6 +203,7 @@ void coord_start(struct sim *sim)
     sim->rdzv = rdzv_open(&sim->settings, sim->now);
     sim->coord_tick_at = -1;
     sim_trace(sim, "a coordinator of term %d starts", (int)sim->term);
+    forget_doubts(sim);
     arm(sim);
     run_send_expect(sim);
     run_forgets_quarantine(sim);

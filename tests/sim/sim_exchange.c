@@ -120,7 +120,7 @@ static int votes_for(const struct sim *sim, const struct ring *ring, uint64_t fl
         fresh += sim->node[ring->node[r]].memory.fresh;
     for (int r = 0; r < ring->count; r++) {
         const struct content *c = &sim->node[ring->node[r]].memory;
-        bool counts = !c->fresh || fresh == ring->count || sim->plant == PLANT_FRESH_VOTES;
+        bool counts = !c->fresh || fresh == ring->count;
         votes += counts && c->flaw == flaw;
     }
     return votes;
@@ -135,7 +135,7 @@ static bool none_decides(const struct sim *sim, const struct ring *ring)
         settled += !c->fresh;
         sure += !c->fresh && c->sure;
     }
-    return settled == 1 && !sure && sim->plant != PLANT_FRESH_VOTES;
+    return settled == 1 && !sure;
 }
 
 /* Those who are not of the group with most votes; all, where another one has as many. */

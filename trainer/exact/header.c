@@ -150,6 +150,7 @@ static bool same_bits(const uint32_t *header, int tensors, int lanes, int a, int
 static struct worker_set group_of(const uint32_t *header, int tensors, int lanes, struct worker_set present,
                                   int rank)
 {
+    RM_ASSERT(set_has(present, rank), "rank %d is compared with others, and said nothing", rank);
     struct worker_set group = {0};
     for (int r = set_first(present); r >= 0; r = set_next(present, r))
         if (same_bits(header, tensors, lanes, r, rank))
@@ -186,6 +187,7 @@ static struct worker_set those_who_vote(const uint32_t *header, int tensors, int
 static bool decides(const uint32_t *header, int tensors, int lanes, struct worker_set voters)
 {
     struct header_rank said;
+    RM_ASSERT(!set_is_empty(voters), "nobody votes in a header of %d lanes", lanes);
     return set_count(voters) > 1 ||
            (header_rank_read(header, tensors, lanes, set_first(voters), &said) && said.flags & LANES_SURE);
 }

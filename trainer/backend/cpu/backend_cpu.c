@@ -33,7 +33,8 @@ struct backend_cpu {
     struct state *state; /* NULL until attached */
     struct lanes *lanes; /* likewise */
     bool mixed;          /* others may be GPUs, which do not read a state at rest */
-    bool compared;       /* of the pass under way: others have the same state, and read it at rest */
+    int read_in;         /* of the pass under way: others have the same state, and read it at rest in so many
+                            parts; 0: they do not */
 };
 
 static struct backend_cpu *cpu_of(struct backend *b)
@@ -132,8 +133,10 @@ static int cpu_begin(struct backend *b, const struct backend_pass *pass, struct 
     const struct lanes_pass p = {
         .rank = pass->rank, .world = pass->world, .flags = pass->flags, .tokens = pass->tokens, .k = pass->k};
     (void)err;
-    cpu_of(b)->compared = pass->world > 1 && !cpu_of(b)->mixed;
-    lanes_begin(cpu_of(b)->lanes, &p);
+    struct backend_cpu *c = cpu_of(b);
+    const int64_t tokens = rest_tokens(c->state, pass->tokens, pass->world);
+    c->read_in = pass->world > 1 && !c->mixed ? rest_parts(tokens) : 0;
+    lanes_begin(c->lanes, &p);
     return 0;
 }
 
@@ -155,8 +158,8 @@ static int cpu_end(struct backend *b, uint32_t lane_us, struct backend_sums *ret
     (void)err;
     if (lane_us)
         lanes_took(c->lanes, lane_us);
-    if (c->compared)
-        rest_say(c->state, c->pool);
+    if (c->read_in)
+        rest_say(c->state, c->read_in, c->pool);
     lanes_end(c->lanes, &sums);
     *ret = (struct backend_sums){.words = far_here(sums.words),
                                  .header = sums.header,

@@ -372,6 +372,26 @@ Test(differ, a_piece_of_a_state_whose_sum_is_not_known_goes_with_any)
     story_end(&s);
 }
 
+/* The step behind it has compared the states that its pieces are of. A ring that stops makes no such step. */
+Test(differ, a_checkpoint_stands_once_the_next_step_has_shown_that_its_states_are_one)
+{
+    for (int stops = 0; stops < 2; stops++) {
+        struct story s;
+        story_begin(&s, story_settings(1));
+        train_with(&s, 3);
+        progress(&s, 0, 25);
+        for (int w = 0; w < 3; w++)
+            piece_of(&s, w, 25, 4);
+        cr_assert_not(said(&s, "publish"), "%s", str_text(&s.log));
+        if (stops)
+            fault_of(&s, 0, FAULT_RING, 1, 25);
+        else
+            progress(&s, 0, 26);
+        cr_assert(said(&s, "publish"), "%s", str_text(&s.log));
+        story_end(&s);
+    }
+}
+
 /* Too few are left to train, and what they hold is not one state: what is older counts. */
 Test(differ, where_the_states_that_all_stand_still_to_save_differ_none_of_them_counts)
 {

@@ -339,6 +339,35 @@ Test(state, a_bit_that_changed_in_a_state_since_it_was_written_is_seen_by_who_ho
     ring_close(&r);
 }
 
+/* Whichever weight changed at rest, it is seen when its part is read, and by nobody who does not read it. */
+Test(state, weights_that_are_read_in_parts_are_all_read_in_so_many_steps)
+{
+    struct ring r;
+    ring_open(&r, 1, false, 0);
+    float *params = near_arrays(r.state[0]).params;
+    int64_t count = near_arrays(r.state[0]).count;
+    cr_assert_eq(rest_parts(REST_TOKENS), 1);
+    cr_assert_eq(rest_parts(1 << 30), 1);
+    cr_assert_eq(rest_parts(REST_TOKENS - 1), 2);
+    cr_assert_eq(rest_parts(REST_TOKENS / 4), 4);
+    cr_assert_eq(rest_parts(0), REST_PARTS_MAX);
+    int seen[2] = {0};
+    for (int step = 0; step < 3; step++) {
+        for (int at = 0; at < 2; at++) {
+            uint32_t *word = (uint32_t *)(void *)(params + (at ? count - 1 : 0));
+            rest_say(r.state[0], 3, NULL);
+            uint64_t before = state_sum(r.state[0]);
+            *word ^= 1;
+            rest_say(r.state[0], 3, NULL);
+            seen[at] += state_sum(r.state[0]) != before;
+            *word ^= 1;
+        }
+        ring_step(&r, 0);
+    }
+    cr_assert(seen[0] == 1 && seen[1] == 1, "seen %d and %d times", seen[0], seen[1]);
+    ring_close(&r);
+}
+
 Test(state, an_update_that_does_not_belong_here_is_refused)
 {
     struct ring r;

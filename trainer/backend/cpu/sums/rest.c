@@ -2,6 +2,7 @@
 
 #include <stdatomic.h>
 
+#include "common/base/assert.h"
 #include "trainer/backend/cpu/sums/kernels.h"
 #include "trainer/backend/cpu/sums/pieces.h"
 #include "trainer/exact/proof.h"
@@ -26,19 +27,42 @@ static uint64_t sum_bits(const float *values, int count)
     return sum;
 }
 
-static void sum_params(void *ctx, int i, int thread)
+int64_t rest_tokens(const struct state *s, uint32_t of_lane, int world)
 {
-    (void)thread;
-    const struct state *s = ctx;
-    const struct state_piece *p = &s->piece[i];
-    s->scratch[i].proof = sum_bits(s->place[state_placed(s)].params + p->first, p->count);
+    return (int64_t)of_lane * s->shape.lanes / world;
 }
 
-void rest_say(struct state *s, struct pool *pool)
+int rest_parts(int64_t tokens)
 {
-    pieces_run(s, pool, sum_params, s);
+    RM_ASSERT(tokens >= 0, "%lld tokens of a step", (long long)tokens);
+    if (tokens * REST_PARTS_MAX <= REST_TOKENS)
+        return REST_PARTS_MAX;
+    return (int)((REST_TOKENS + tokens - 1) / tokens);
+}
+
+struct turn {
+    const struct state *state;
+    int part, parts; /* of the pieces whose number leaves that rest */
+};
+
+static void sum_params(void *ctx, int i, int thread)
+{
+    const struct turn *turn = ctx;
+    const struct state *s = turn->state;
+    const struct state_piece *p = &s->piece[i];
+    (void)thread;
+    if (i % turn->parts == turn->part)
+        s->scratch[i].proof = sum_bits(s->place[state_placed(s)].params + p->first, p->count);
+}
+
+void rest_say(struct state *s, int parts, struct pool *pool)
+{
+    const int turns = parts < s->pieces ? parts : s->pieces;
+    RM_ASSERT(turns >= 1, "%d pieces are read in %d parts", s->pieces, parts);
+    struct turn turn = {.state = s, .part = (int)(state_current(s)->step % turns), .parts = turns};
+    pieces_run(s, pool, sum_params, &turn);
     s->resting = 0;
-    for (int i = 0; i < s->pieces; i++)
+    for (int i = turn.part; i < s->pieces; i += turns)
         s->resting += s->scratch[i].proof * proof_weight((uint64_t)i);
 }
 

@@ -8,9 +8,19 @@
 #include "common/os/pool.h"
 #include "trainer/state/state.h"
 
+/* To read a parameter takes as long as to learn from six tokens or so. Where a worker learns from this many
+ * in a step, or more, its lanes take so much longer that all are read in each step; else one part of them in
+ * each, so that it takes less than a hundredth of a step there, too. */
+enum { REST_TOKENS = 1024, REST_PARTS_MAX = 64 };
+
+/* Of a worker and step, from those of a lane: whoever has a lane more than others counts as they do. */
+int64_t rest_tokens(const struct state *s, uint32_t of_lane, int world);
+/* In how many parts. The same for all ranks of a ring. */
+int rest_parts(int64_t tokens);
+
 /* Adds the bits of its parameters, as they are now, to what this rank says of its state (state_sum): lanes
- * have been computed from them. Reads all of them. */
-void rest_say(struct state *s, struct pool *pool);
+ * have been computed from them. Reads all of them, or of so many parts that whose turn it is at this step. */
+void rest_say(struct state *s, int parts, struct pool *pool);
 
 /* Are each piece's bits those of its sum? Reads all of the state. True where no sums are known yet. */
 bool rest_sound(struct state *s, struct pool *pool);

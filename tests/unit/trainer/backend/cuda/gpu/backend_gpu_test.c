@@ -176,7 +176,7 @@ Test(gpu, and_so_it_has_where_words_are_fp32, .init = prepare)
 /* What a rank of a world says of the state that it holds. */
 static struct header_rank said_by(struct one *o, int world)
 {
-    const struct backend_pass p = {.world = world};
+    const struct backend_pass p = {.world = world, .tokens = 1 << 20}; /* so many that all weights are read */
     struct backend_sums sums;
     struct header_rank said;
     GPU_OK(o->ops->begin(o->b, &p, &gpu_err));
@@ -191,6 +191,7 @@ Test(gpu, what_a_rank_says_of_its_state_is_what_a_cpu_says_of_the_same, .init = 
 {
     struct one gpu = opened(open_gpu, "seed=3", false), among = opened(open_cpu_among_others, "", false),
                cpu = opened(backend_cpu_open, "", false);
+    struct error err = {0};
     for (int world = 1; world <= 2; world++) {
         struct header_rank of_gpu = said_by(&gpu, world), of_cpu = said_by(&among, world);
         cr_assert_eq(of_gpu.state_sum, of_cpu.state_sum, "world %d", world);
@@ -198,6 +199,17 @@ Test(gpu, what_a_rank_says_of_its_state_is_what_a_cpu_says_of_the_same, .init = 
         cr_assert_eq(of_gpu.flags, of_cpu.flags);
         cr_assert_eq(of_gpu.lane_us, 5);
         cr_assert_eq(said_by(&cpu, world).state_sum == of_gpu.state_sum, world == 1);
+    }
+    for (int steps = 0; steps < 2; steps++) { /* of a state that no pass has seen, and of one that was made */
+        struct one fresh = opened(open_gpu, "seed=3", false), here = opened(backend_cpu_open, "", false);
+        uint64_t of_gpu = 0, of_cpu = 0;
+        for (int i = 0; i < steps; i++)
+            cr_assert_eq(said_by(&fresh, 1).state_sum, said_by(&here, 1).state_sum);
+        cr_assert_eq(fresh.ops->image_sum(fresh.b, &of_gpu, &err), 0, "%s", err.text);
+        cr_assert_eq(here.ops->image_sum(here.b, &of_cpu, &err), 0);
+        cr_assert(of_gpu && of_gpu == of_cpu, "after %d passes", steps);
+        one_close(&fresh);
+        one_close(&here);
     }
     one_close(&gpu);
     one_close(&among);
