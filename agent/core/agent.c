@@ -115,7 +115,7 @@ static void quit(struct agent *st, struct agent_out *out, int exit_code, const c
     st->over = true;
 }
 
-static void spawn(struct agent *st, struct agent_out *out)
+static void spawn_trainer(struct agent *st, struct agent_out *out)
 {
     RM_ASSERT(st->trainer == TRAINER_NONE && !st->over, "trainer %d is started beside another one",
               st->spawned);
@@ -265,7 +265,7 @@ static void on_welcome(struct agent *st, rm_time now, struct agent_out *out)
     st->retry_delay = first_delay(st);
     st->beat_at = now + st->settings.heartbeat;
     if (!st->spawned)
-        spawn(st, out);
+        spawn_trainer(st, out);
     /* A trainer that came up, died or stopped between our hello and this welcome has not been told of yet. */
     bool stopped_since = st->phase == PHASE_STOPPED && st->said_phase != PHASE_STOPPED;
     if (stopped_since || st->said_trainer != (st->trainer == TRAINER_UP ? st->up.pid : 0))
@@ -592,14 +592,14 @@ static void on_trainer_exit(struct agent *st, const struct agent_event *e, struc
     m.fault.trainer = st->spawned;
     snprintf(m.fault.detail, sizeof m.fault.detail, "the %s was %.300s", own_word(st), e->text);
     agent_send_control(st, out, &m);
-    spawn(st, out);
+    spawn_trainer(st, out);
 }
 
 /* ---- time ---- */
 
 /* Told again with no nearer time it says nothing: everybody knows. */
-static void leave(struct agent *st, const char *why, rm_time until, bool trains_on, rm_time now,
-                  struct agent_out *out)
+static void begin_leave(struct agent *st, const char *why, rm_time until, bool trains_on, rm_time now,
+                        struct agent_out *out)
 {
     bool sooner = !st->leaving || until < st->leave_until || (st->trains_on && !trains_on);
     if (!sooner)
@@ -620,13 +620,13 @@ static void on_term(struct agent *st, const struct agent_event *e, rm_time now, 
 {
     rm_time until = e->deadline > 0 ? now + e->deadline : RM_NEVER;
     st->ends_at = rm_earlier(st->ends_at, until);
-    leave(st, "SIGTERM", until, false, now, out);
+    begin_leave(st, "SIGTERM", until, false, now, out);
 }
 
 static void on_notice(struct agent *st, const struct agent_event *e, rm_time now, struct agent_out *out)
 {
     bool known = e->deadline > 0;
-    leave(st, e->text, known ? now + e->deadline : RM_NEVER, known, now, out);
+    begin_leave(st, e->text, known ? now + e->deadline : RM_NEVER, known, now, out);
 }
 
 static void on_noticed(struct agent *st, const struct agent_event *e, rm_time now, struct agent_out *out)
@@ -712,7 +712,7 @@ static void start_agent(struct agent *st, rm_time now, struct agent_out *out)
     st->retry_at = now;
     st->retry_delay = first_delay(st);
     if (!st->settings.awaits_job)
-        spawn(st, out);
+        spawn_trainer(st, out);
 }
 
 static void handle(struct agent *st, const struct agent_event *e, rm_time now, struct agent_out *out)

@@ -175,7 +175,7 @@ static void add_tokenizer(struct worker_store *store, struct str *out)
     log_warn("the last weights have no tokenizer beside them", "why=\"%s\"", why.text);
 }
 
-static int publish(struct task *task)
+static int publish_task(struct task *task)
 {
     struct worker_store *store = task->store;
     struct manifest *manifest = calloc(2, sizeof *manifest);
@@ -267,7 +267,7 @@ static void task_work(void *ctx)
         FAULT("slice-saved");
     } else if (task->kind == AGENT_PUBLISH) {
         FAULT("publish-asked");
-        result = publish(task);
+        result = publish_task(task);
         FAULT("published");
     }
     task->ok = result == 0;

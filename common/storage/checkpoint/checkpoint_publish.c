@@ -370,7 +370,7 @@ static int64_t overtaken_before(const struct publisher *p)
     return step;
 }
 
-static int publish(struct publisher *p, struct error *err)
+static int publish_all(struct publisher *p, struct error *err)
 {
     const struct checkpoint_publication *publication = p->publication;
     p->manifest = *publication->manifest;
@@ -392,7 +392,7 @@ int checkpoint_publish(const struct checkpoint_publication *publication, struct 
         return err_set(err, ERR_MACHINE, "checkpoint: out of memory");
     p->publication = publication;
     p->store = publication->store;
-    int result = publish(p, err);
+    int result = publish_all(p, err);
     if (result == 0) {
         /* the end of a run publishes nothing of an earlier step after this */
         int64_t before = publication->final ? p->manifest.step : overtaken_before(p);
