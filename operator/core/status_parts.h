@@ -1,5 +1,5 @@
-/* The parts of a coordinator's page that a TrainingJob has as well, as the operator keeps them: bounded texts,
- * numbers as the TrainingJob shows them. Pure. */
+/* The parts of a coordinator's page that a TrainingJob has as well, as the operator keeps them: bounded
+ * texts, numbers as the TrainingJob shows them. Pure. */
 #ifndef RM_OPERATOR_CORE_STATUS_PARTS_H
 #define RM_OPERATOR_CORE_STATUS_PARTS_H
 

@@ -1,4 +1,5 @@
-/* Which checkpoints a place has, from which of them a run starts, and taking away those that are not wanted. */
+/* Which checkpoints a place has, from which of them a run starts, and taking away those that are not wanted.
+ */
 #include <stdlib.h>
 #include <string.h>
 
