@@ -381,7 +381,7 @@ static int data_socket(void *ctx, int *ret_fd, struct error *err)
     return data_feed_start(app->feed, ret_fd, err);
 }
 
-static void spawn(struct app *app)
+static void spawn_trainer(struct app *app)
 {
     struct error err;
     app->came = false;
@@ -458,7 +458,7 @@ static void act_on(struct app *app, struct agent_action *action)
         send_link(app, action->message);
         return;
     case AGENT_SPAWN:
-        spawn(app);
+        spawn_trainer(app);
         return;
     case AGENT_KILL:
         worker_trainer_kill(app->trainer);

@@ -18,8 +18,8 @@
 enum { LINE_MAX_BYTES = 1 << 20, NUMBER_TEXT = 24 };
 
 /* A memory file with this content, readable by this user only, and a path that our children can open. */
-static int publish(int *ret_fd, char *path, size_t size, const char *name, const struct str *content,
-                   struct error *err)
+static int publish_content(int *ret_fd, char *path, size_t size, const char *name, const struct str *content,
+                           struct error *err)
 {
     if (file_memory(ret_fd, name, 0, err) < 0)
         return -1;
@@ -34,7 +34,7 @@ static int publish_job(struct local_run *run, struct error *err)
 {
     struct str text = str_init(1 << 20);
     job_spec_write(run->spec, &text);
-    int status = publish(&run->spec_fd, run->spec_path, sizeof run->spec_path, "job", &text, err);
+    int status = publish_content(&run->spec_fd, run->spec_path, sizeof run->spec_path, "job", &text, err);
     str_clear(&text);
     return status;
 }
@@ -47,7 +47,7 @@ static int publish_key(struct local_run *run, struct error *err)
     hex_encode(p->key, sizeof p->key, hex);
     str_adds(&text, hex);
     str_adds(&text, "\n");
-    int status = publish(&run->key_fd, run->key_path, sizeof run->key_path, "key", &text, err);
+    int status = publish_content(&run->key_fd, run->key_path, sizeof run->key_path, "key", &text, err);
     explicit_bzero(hex, sizeof hex);
     explicit_bzero(text.data, text.length);
     str_clear(&text);

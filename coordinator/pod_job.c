@@ -215,7 +215,7 @@ static int check_complete(struct pod_job *j, struct error *err)
     return 0;
 }
 
-static int prepare(struct pod_job *j, struct error *err)
+static int prepare_parts(struct pod_job *j, struct error *err)
 {
     if (job_uri_is_bucket(j->spec.checkpoint.uri)) {
         if (place_open_checkpoints(&j->checkpoints, &j->spec, &j->cancel, err) < 0 || own(j, err) < 0 ||
@@ -232,7 +232,7 @@ static void prepare_job(void *ctx)
     struct pod_job *j = ctx;
     j->spec = j->options.files->spec;
     j->err = (struct error){0};
-    j->status = prepare(j, &j->err);
+    j->status = prepare_parts(j, &j->err);
     object_free(j->checkpoints);
     j->checkpoints = NULL;
 }

@@ -430,7 +430,7 @@ static int answer_get(void *ctx, const struct ws_get *get, struct str *body, con
     return answer_ready(app, body);
 }
 
-static int serve(struct app *app, struct error *err)
+static int serve_pages(struct app *app, struct error *err)
 {
     struct ws_options options = {.address = app->options->listen,
                                  .port = app->options->port,
@@ -545,7 +545,7 @@ static int open_all(struct app *app, struct error *err)
     app->cache.changed = job_changed;
     app->cache.removed = job_removed;
     app->cache.ctx = app;
-    if (reconciler_open(&app->reconciler, &options, err) < 0 || serve(app, err) < 0)
+    if (reconciler_open(&app->reconciler, &options, err) < 0 || serve_pages(app, err) < 0)
         return -1;
     return seek_lease(app, err);
 }

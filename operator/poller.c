@@ -24,7 +24,7 @@ struct poller {
     rm_time asked_at;
 };
 
-static void fail(struct poller *poller, const char *why)
+static void fail_question(struct poller *poller, const char *why)
 {
     rm_time delay = rm_backoff(again_least, again_most, poller->failures++);
     if (poller->options.failed)
@@ -70,13 +70,13 @@ static void answer_done(void *ctx, const struct http_answer *answer)
     struct error err;
     poller->call = NULL;
     if (answer->outcome != HTTP_ANSWERED) {
-        fail(poller, answer->why);
+        fail_question(poller, answer->why);
     } else if (answer->status != 200) {
         char why[64];
         snprintf(why, sizeof why, "the coordinator answers with status %d", answer->status);
-        fail(poller, why);
+        fail_question(poller, why);
     } else if (read_answer(poller, &view, &err) < 0) {
-        fail(poller, err.text);
+        fail_question(poller, err.text);
     } else {
         poller->revision = view->revision;
         poller->said = poller->says;
@@ -113,7 +113,7 @@ static void ask_coordinator(void *ctx)
     str_reset(&poller->answer);
     poller->asked_at = loop_now(poller->loop);
     if (http_start(poller->options.http, &poller->call, &request, &err) < 0)
-        fail(poller, err.text);
+        fail_question(poller, err.text);
 }
 
 void poller_ask(struct poller *poller, const char *job, const char *ip, int term)

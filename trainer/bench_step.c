@@ -79,7 +79,7 @@ static int read_arguments(struct bench *b, int argc, char **argv, struct error *
     return 0;
 }
 
-static int prepare(struct bench *b, struct error *err)
+static int prepare_bench(struct bench *b, struct error *err)
 {
     uint64_t state = 1;
     size_t tokens = (size_t)b->sequences * (size_t)(b->shape.context + 1);
@@ -102,7 +102,7 @@ static int prepare(struct bench *b, struct error *err)
     return 0;
 }
 
-static int measure(struct bench *b, struct error *err)
+static int measure_steps(struct bench *b, struct error *err)
 {
     for (int step = -1; step < b->steps; step++) {
         rm_time start = clock_now();
@@ -121,7 +121,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void print(struct bench *b)
+static void print_bench(struct bench *b)
 {
     qsort(b->seconds, (size_t)b->steps, sizeof *b->seconds, by_size);
     double median = b->seconds[b->steps / 2];
@@ -141,8 +141,9 @@ int bench_step_main(int argc, char **argv)
                       .threads = 2,
                       .steps = 5};
     struct error err = {0};
-    if (read_arguments(&b, argc, argv, &err) == 0 && prepare(&b, &err) == 0 && measure(&b, &err) == 0)
-        print(&b);
+    if (read_arguments(&b, argc, argv, &err) == 0 && prepare_bench(&b, &err) == 0 &&
+        measure_steps(&b, &err) == 0)
+        print_bench(&b);
     else
         fprintf(stderr, "ringmaster-trainer: %s\n", err.text);
     gpt_free(b.gpt);

@@ -195,7 +195,7 @@ static int open_tokenizer(struct writer *w, const struct model_shape *shape, str
     return result;
 }
 
-static int load(struct writer *w, const struct wish *wish, struct error *err)
+static int load_model(struct writer *w, const struct wish *wish, struct error *err)
 {
     struct model_shape shape;
     if (find_folder(w, wish->folder, err) < 0 || model_folder_shape(w->store, &shape, err) < 0 ||
@@ -296,7 +296,7 @@ int generate_main(int argc, char **argv)
     struct wish wish = {.prompt = "", .tokens = 200, .seed = 1, .temperature = FOLDER_TEMPERATURE};
     struct writer w = {0};
     struct error err = {0};
-    if (read_arguments(&wish, argc, argv, &err) == 0 && load(&w, &wish, &err) == 0)
+    if (read_arguments(&wish, argc, argv, &err) == 0 && load_model(&w, &wish, &err) == 0)
         write_text(&w, &wish, &err);
     if (err.code)
         fprintf(stderr, "ringmaster: %s\n", err.text);

@@ -73,7 +73,7 @@ static void send_message(struct train_loop *t, const struct message *message)
 }
 
 /* Ends this process with a sentence that the agent passes on. */
-static void fail(struct train_loop *t, const struct error *err)
+static void fail_loop(struct train_loop *t, const struct error *err)
 {
     struct message *m = &t->message;
     log_warn("the trainer ends", "why=\"%s\"", err->text);
@@ -133,7 +133,7 @@ static void start_watching(struct train_loop *t)
         struct ring_watch *w = &t->watch[t->watches];
         *w = (struct ring_watch){.owner = t, .worker = workers[i]};
         if (loop_watch_open(&w->watch, t->loop, fds[i], ring_ended, w, &err) < 0) {
-            fail(t, &err);
+            fail_loop(t, &err);
             return;
         }
         t->watches++;
@@ -252,13 +252,13 @@ static void engine_is_open(void *ctx, struct engine *engine, const struct error 
     struct train_loop *t = ctx;
     struct elastic_event event;
     if (err) {
-        fail(t, err);
+        fail_loop(t, err);
         return;
     }
     struct error no_prober;
     t->engine = engine;
     if (open_prober(t, &no_prober) < 0) {
-        fail(t, &no_prober);
+        fail_loop(t, &no_prober);
         return;
     }
     engine_opened(engine, &t->message, &event);
@@ -354,7 +354,7 @@ static void link_message(void *ctx, const char *text, size_t length)
     struct train_loop *t = ctx;
     struct error err;
     if (take_message(t, text, length, &err) < 0)
-        fail(t, &err);
+        fail_loop(t, &err);
 }
 
 static void link_closed(void *ctx, const char *why)

@@ -546,8 +546,8 @@ static void on_link(struct agent *st, const struct message *m, rm_time now, stru
 /* ---- time ---- */
 
 /* Told again with no nearer time it says nothing: everybody knows. */
-static void leave(struct agent *st, const char *why, rm_time until, bool trains_on, rm_time now,
-                  struct agent_out *out)
+static void begin_leave(struct agent *st, const char *why, rm_time until, bool trains_on, rm_time now,
+                        struct agent_out *out)
 {
     bool sooner = !st->leaving || until < st->leave_until || (st->trains_on && !trains_on);
     if (!sooner)
@@ -568,13 +568,13 @@ static void on_term(struct agent *st, const struct agent_event *e, rm_time now, 
 {
     rm_time until = e->deadline > 0 ? now + e->deadline : RM_NEVER;
     st->ends_at = rm_earlier(st->ends_at, until);
-    leave(st, "SIGTERM", until, false, now, out);
+    begin_leave(st, "SIGTERM", until, false, now, out);
 }
 
 static void on_notice(struct agent *st, const struct agent_event *e, rm_time now, struct agent_out *out)
 {
     bool known = e->deadline > 0;
-    leave(st, e->text, known ? now + e->deadline : RM_NEVER, known, now, out);
+    begin_leave(st, e->text, known ? now + e->deadline : RM_NEVER, known, now, out);
 }
 
 static void on_noticed(struct agent *st, const struct agent_event *e, rm_time now, struct agent_out *out)

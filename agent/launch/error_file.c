@@ -77,7 +77,7 @@ static void remove_dead(const char *base)
 }
 
 /* -1: somebody has taken it for a dead one's before it was held. */
-static int hold(const char *folder)
+static int hold_folder(const char *folder)
 {
     char path[ERROR_PATH_MAX];
     struct stat held, there;
@@ -110,7 +110,7 @@ int error_file_folder(char *ret, size_t size, int *ret_lock, struct error *err)
             *ret = 0;
             return failed;
         }
-        *ret_lock = hold(ret);
+        *ret_lock = hold_folder(ret);
     }
     if (*ret_lock >= 0)
         return 0;

@@ -60,7 +60,7 @@ static void write_all(int fd, const char *bytes, size_t length)
 }
 
 /* Drops from the front, up to the next line, what passes the bound. */
-static void keep(struct str *tail, const char *bytes, size_t length)
+static void keep_tail(struct str *tail, const char *bytes, size_t length)
 {
     str_add(tail, bytes, length);
     if (tail->length <= TAIL_BYTES)
@@ -87,7 +87,7 @@ static void pass_on(struct output *o, struct pipe_end *p, size_t length)
         text[length] = '\n'; /* lines of others come next */
     write_all(p->to, text - n, n + length + !whole);
     pthread_mutex_lock(&o->lock);
-    keep(&o->tail[p->index], text, length + !whole);
+    keep_tail(&o->tail[p->index], text, length + !whole);
     pthread_mutex_unlock(&o->lock);
     text[length] = after;
     memmove(text, text + length, p->length - length);

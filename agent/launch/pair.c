@@ -329,7 +329,7 @@ static int begin_pair(struct pair *p, const struct msg_setup *setup, struct erro
     return 0;
 }
 
-static void fail(struct pair *p, const char *why, int exit_code)
+static void fail_pair(struct pair *p, const char *why, int exit_code)
 {
     log_warn("the launcher ends", "why=\"%s\"", why);
     p->exit_code = exit_code;
@@ -348,12 +348,12 @@ static void from_agent(void *ctx, const char *text, size_t length)
     struct pair *p = ctx;
     struct error err;
     if (message_read(p->message, text, length, &err) < 0) {
-        fail(p, err.text, EXIT_MACHINE);
+        fail_pair(p, err.text, EXIT_MACHINE);
         return;
     }
     bool first = !p->processes && p->message->type == MSG_SETUP;
     if (first && begin_pair(p, &p->message->setup, &err) < 0) {
-        fail(p, err.text, error_exit_code(err.code));
+        fail_pair(p, err.text, error_exit_code(err.code));
         return;
     }
     p->released = p->released || p->message->type == MSG_RELEASE;

@@ -324,8 +324,8 @@ static int open_pipe(struct processes *p, int local, int to, int rank, int *ret_
     return -1;
 }
 
-static int spawn(struct processes *p, int local, char **environment, const int out[OUTPUT_STREAMS],
-                 struct error *err)
+static int spawn_process(struct processes *p, int local, char **environment, const int out[OUTPUT_STREAMS],
+                         struct error *err)
 {
     const struct job_list *command = &p->options.spec->launch.command;
     const char *args[JOB_LIST_MAX + 6] = {"ringmaster-agent", "exec", "--parent", NULL, "--"};
@@ -350,7 +350,7 @@ static int take_or_spawn(struct processes *p, int local, char **environment, con
 {
     struct loop_child *waiting = standbys_take(p->standbys, local, environment, out);
     if (!waiting)
-        return spawn(p, local, environment, out, err);
+        return spawn_process(p, local, environment, out, err);
     p->process[local].child = waiting;
     loop_child_pass(waiting, child_ended, &p->process[local]);
     return 0;

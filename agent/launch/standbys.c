@@ -158,7 +158,7 @@ static void make_args(const struct job_spec *spec, const char *parent, const cha
     args[n] = NULL;
 }
 
-static int spawn(struct standby *one, int door, struct error *err)
+static int spawn_standby(struct standby *one, int door, struct error *err)
 {
     struct standbys *s = one->all;
     const char *args[WORDS_MAX];
@@ -186,7 +186,7 @@ static int make_one(struct standby *one, struct error *err)
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return err_errno(err, ERR_MACHINE, "a socket for the next process");
-    int result = spawn(one, ends[1], err);
+    int result = spawn_standby(one, ends[1], err);
     close(ends[1]);
     one->door = ends[0];
     if (result == 0)

@@ -159,7 +159,7 @@ static int spawn_launcher(struct worker_trainer *t, int link_fd, struct error *e
     return loop_child_open(&t->child, t->loop, &child, err);
 }
 
-static int spawn(struct worker_trainer *t, int link_fd, int data_fd, struct error *err)
+static int spawn_program(struct worker_trainer *t, int link_fd, int data_fd, struct error *err)
 {
     return t->options.launches ? spawn_launcher(t, link_fd, err) : spawn_trainer(t, link_fd, data_fd, err);
 }
@@ -181,7 +181,7 @@ int worker_trainer_start(struct worker_trainer *t, struct error *err)
     if (t->options.data_socket)
         result = t->options.data_socket(t->options.ctx, &data_fd, err);
     if (result == 0)
-        result = spawn(t, pair[1], data_fd, err);
+        result = spawn_program(t, pair[1], data_fd, err);
     if (data_fd >= 0)
         close(data_fd);
     close(pair[1]);

@@ -252,7 +252,7 @@ static bool is_known(const struct data_feed *f, struct feed_want want)
            want.chunk < f->first[want.file + 1] - f->first[want.file];
 }
 
-static void describe(const struct data_feed *f, struct feed_want want, struct fetch *ret)
+static void describe_fetch(const struct data_feed *f, struct feed_want want, struct fetch *ret)
 {
     const struct listing_file *file = &f->listing.file[want.file];
     int64_t left = file->bytes - want.chunk * f->chunk_bytes;
@@ -415,7 +415,7 @@ static int take_up(struct data_feed *f, struct feed_want want, int64_t *used)
 {
     struct fetch *next = &f->fetch[f->fetch_count];
     struct error err;
-    describe(f, want, next);
+    describe_fetch(f, want, next);
     int fd = from_cache(f, next);
     if (fd >= 0)
         return answer_chunk(f, next, fd) < 0 ? -1 : 1;
@@ -436,7 +436,7 @@ static int take_up(struct data_feed *f, struct feed_want want, int64_t *used)
 }
 
 /* In the order of the asking, as much as a batch holds; what waits for others stays. */
-static int serve(struct data_feed *f)
+static int serve_trainer(struct data_feed *f)
 {
     struct feed_want left[FEED_ASKED_MAX];
     int count = 0;
@@ -487,7 +487,7 @@ static void attend(struct data_feed *f)
     while (!atomic_load(&f->cancel)) {
         if (poll(&fd, 1, f->waiting_count ? NAP_MS : -1) < 0 && errno != EINTR)
             break;
-        if (take_wishes(f) < 0 || serve(f) < 0)
+        if (take_wishes(f) < 0 || serve_trainer(f) < 0)
             break;
     }
 }
@@ -518,7 +518,7 @@ int data_feed_open(struct data_feed **ret, const struct job_spec *spec, struct e
     return 0;
 }
 
-static void stop(struct data_feed *f)
+static void stop_feed(struct data_feed *f)
 {
     if (!f->started)
         return;
@@ -537,7 +537,7 @@ int data_feed_start(struct data_feed *f, int *ret_fd, struct error *err)
     *ret_fd = -1;
     if (!f)
         return 0;
-    stop(f);
+    stop_feed(f);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return err_errno(err, ERR_MACHINE, "no socket for data");
     f->fd = pair[0];
@@ -556,7 +556,7 @@ void data_feed_free(struct data_feed *f)
 {
     if (!f)
         return;
-    stop(f);
+    stop_feed(f);
     object_free(f->data);
     cache_free(f->cache);
     listing_clear(&f->listing);

@@ -208,7 +208,7 @@ static void settle(struct worker_store *store, int64_t step)
         log_warn("older checkpoints stay", "why=\"%s\"", why.text);
 }
 
-static int publish(struct task *task)
+static int publish_task(struct task *task)
 {
     struct worker_store *store = task->store;
     struct manifest *manifest = calloc(2, sizeof *manifest);
@@ -321,7 +321,7 @@ static void task_work(void *ctx)
         FAULT("slice-saved");
     } else if (task->kind == AGENT_PUBLISH) {
         FAULT("publish-asked");
-        result = publish(task);
+        result = publish_task(task);
         FAULT("published");
     }
     task->ok = result == 0;

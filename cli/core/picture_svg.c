@@ -117,7 +117,7 @@ static double round_tick(double range)
     return power * (share <= 1 ? 1 : share <= 2 ? 2 : share <= 5 ? 5 : 10);
 }
 
-static void measure(struct drawing *d)
+static void measure_drawing(struct drawing *d)
 {
     struct worker_set all = picture_everybody(d->picture);
     int rows = 0, count = set_count(all);
@@ -574,7 +574,7 @@ void picture_svg(const struct report *r, const struct picture_facts *facts, stru
                         .out = out};
     if (r->step <= r->first_step)
         return;
-    measure(&d);
+    measure_drawing(&d);
     head(&d);
     title(&d);
     loss_axis(&d);

@@ -66,7 +66,7 @@ static void blank(struct chart *c)
         c->cell[i] = (struct cell){.glyph = " "};
 }
 
-static void print(const struct chart *c, const char *label, const char *note, struct str *out)
+static void print_row(const struct chart *c, const char *label, const char *note, struct str *out)
 {
     const char *now = NULL;
     int end = c->width;
@@ -100,7 +100,7 @@ static void losses(struct chart *c, struct str *out)
             c->cell[i] = (struct cell){.glyph = level(c, loss, low, high), .colour = cyan};
     }
     snprintf(note, sizeof note, "%.4g to %.4g", r->first_loss, r->loss);
-    print(c, "loss", note, out);
+    print_row(c, "loss", note, out);
     if (isnan(r->evaluated))
         return;
     blank(c);
@@ -111,7 +111,7 @@ static void losses(struct chart *c, struct str *out)
             c->cell[i] = (struct cell){.glyph = level(c, loss, low, high), .colour = yellow};
     }
     snprintf(note, sizeof note, "%.4g", r->evaluated);
-    print(c, "held-out", note, out);
+    print_row(c, "held-out", note, out);
 }
 
 static struct cell mark_cell(const struct chart *c, enum picture_mark_kind kind)
@@ -143,7 +143,7 @@ static void worker_row(struct chart *c, int worker, struct str *out)
         if (p->mark[i].worker == worker)
             c->cell[cell_of(c, p->mark[i].step)] = mark_cell(c, p->mark[i].kind);
     snprintf(label, sizeof label, "worker %d", worker);
-    print(c, label, "", out);
+    print_row(c, label, "", out);
 }
 
 static void crowd_row(struct chart *c, struct str *out)
@@ -160,7 +160,7 @@ static void crowd_row(struct chart *c, struct str *out)
         c->cell[i].glyph = level(c, set_count(picture_members(p, to)), 0, most);
     }
     snprintf(note, sizeof note, "%d at most", most);
-    print(c, "workers", note, out);
+    print_row(c, "workers", note, out);
 }
 
 static void workers(struct chart *c, struct str *out)
@@ -207,12 +207,12 @@ static void axes(struct chart *c, struct str *out)
         picture_ring_name(&p->ring[i], name);
         all &= digits(c, cell_of(c, p->ring[i].step), name);
     }
-    print(c, "generation", all ? "" : "(not all shown)", out);
+    print_row(c, "generation", all ? "" : "(not all shown)", out);
     blank(c);
     number(c, 0, c->first);
     number(c, c->width, c->first + c->steps);
     number(c, cell_of(c, c->first + c->steps / 2), c->first + c->steps / 2);
-    print(c, "step", "", out);
+    print_row(c, "step", "", out);
 }
 
 static void legend(const struct chart *c, struct str *out)

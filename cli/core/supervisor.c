@@ -90,7 +90,7 @@ int supervisor_living(const struct supervisor *supervisor)
     return count;
 }
 
-static void describe(const struct supervisor_exit *exit, char *out, size_t size)
+static void describe_exit(const struct supervisor_exit *exit, char *out, size_t size)
 {
     if (exit->signal)
         snprintf(out, size, "signal %d", exit->signal);
@@ -98,7 +98,7 @@ static void describe(const struct supervisor_exit *exit, char *out, size_t size)
         snprintf(out, size, "exit %d", exit->code);
 }
 
-static void fail(struct supervisor_decision *d, int exit_code, const char *why)
+static void fail_run(struct supervisor_decision *d, int exit_code, const char *why)
 {
     RM_ASSERT(exit_code != EXIT_DONE && *why, "a run fails with the code of one that is done: %s", why);
     d->action = SUPERVISOR_FAIL;
@@ -118,12 +118,12 @@ static void count_unseen(struct supervisor *supervisor, const struct supervisor_
     if (++supervisor->unseen <= supervisor->restarts_max + 1)
         return;
     char how[32], why[RM_WHY_MAX];
-    describe(exit, how, sizeof how);
+    describe_exit(exit, how, sizeof how);
     snprintf(why, sizeof why,
              "workers ended %d times before they could join (worker %d, %s), more than "
              "failurePolicy.maxRestarts (%d)",
              supervisor->unseen, exit->worker, how, supervisor->restarts_max);
-    fail(d, EXIT_TRAINING, why);
+    fail_run(d, EXIT_TRAINING, why);
 }
 
 struct supervisor_decision supervisor_exited(struct supervisor *supervisor,
@@ -134,7 +134,7 @@ struct supervisor_decision supervisor_exited(struct supervisor *supervisor,
     char how[32], why[RM_WHY_MAX];
     RM_ASSERT(m->alive, "worker %d ended twice (attempt %d)", exit->worker, m->attempt);
     m->alive = false;
-    describe(exit, how, sizeof how);
+    describe_exit(exit, how, sizeof how);
     bool left = !exit->signal && exit->code == EXIT_DONE;
     if (m->drilled || m->released || m->quarantined || left) {
         d.action = m->promised && !m->quarantined ? SUPERVISOR_NEXT : SUPERVISOR_GONE;
@@ -143,7 +143,7 @@ struct supervisor_decision supervisor_exited(struct supervisor *supervisor,
     /* The job file or the data is at fault: another attempt would end the same way. */
     if (!exit->signal && (exit->code == EXIT_USAGE || exit->code == EXIT_DATA)) {
         snprintf(why, sizeof why, "worker %d can't go on (%s); its own words are above", exit->worker, how);
-        fail(&d, exit->code, why);
+        fail_run(&d, exit->code, why);
         return d;
     }
     if (!m->seen)

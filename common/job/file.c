@@ -234,7 +234,7 @@ static int take_word(const struct walk *w, const struct yml *root, const char *k
     return refuse_at(w, node ? node->line : root->line, key, sentence);
 }
 
-static int choose(const struct walk *w, const struct yml *spec)
+static int choose_mode(const struct walk *w, const struct yml *spec)
 {
     const char *at;
     char full[PATH_TEXT];
@@ -270,7 +270,7 @@ static int take_top(const struct walk *w, const struct yml *root)
     const struct yml *spec = yml_get(root, "spec");
     if (!spec)
         return refuse_at(w, root->line, "spec", "is missing; it holds the job");
-    return choose(w, spec) < 0 ? -1 : take_group(w, spec, "");
+    return choose_mode(w, spec) < 0 ? -1 : take_group(w, spec, "");
 }
 
 static bool present(const struct yml *root, const char *path)

@@ -183,7 +183,7 @@ static bool has_group(const struct js *object, const char *group)
     return found && js_kind(found) != JS_NULL;
 }
 
-static int choose(struct job_spec *spec, const struct js *object, struct error *err)
+static int choose_mode(struct job_spec *spec, const struct js *object, struct error *err)
 {
     const char *at;
     bool trainer = has_group(object, "trainer"), launch = has_group(object, "launch");
@@ -201,7 +201,7 @@ static int read_fields(struct job_spec *spec, const struct js *root, struct erro
 {
     char path[PATH_MAX_TEXT];
     struct job_list list;
-    if (choose(spec, root, err) < 0)
+    if (choose_mode(spec, root, err) < 0)
         return -1;
     for (int i = 0; i < job_fields_count; i++) {
         if (!is_asked_for(&job_fields[i], spec, root))
@@ -273,7 +273,7 @@ int job_spec_from_object(struct job_spec *ret, const struct js *object, struct e
     struct job_spec spec;
     err = err ? err : &ignored;
     job_spec_defaults(&spec);
-    if (choose(&spec, object, err) < 0)
+    if (choose_mode(&spec, object, err) < 0)
         return -1;
     for (int i = 0; i < job_fields_count; i++) {
         full_path(&job_fields[i], path, sizeof path);

@@ -350,7 +350,7 @@ static void tokens_came(void *ctx)
     loop_timer_set(kube->timer, when); /* RM_NEVER: an answer makes a place */
 }
 
-static const char *keep(struct kube_call *call, const char *text)
+static const char *keep_text(struct kube_call *call, const char *text)
 {
     if (!text)
         return NULL;
@@ -372,13 +372,13 @@ static struct kube_call *call_new(struct kube *kube, const struct kube_request *
     call->body = str_init(ANSWER_MAX);
     call->answer = str_init(ANSWER_MAX);
     struct kube_request *r = &call->request;
-    r->namespace = keep(call, r->namespace);
-    r->name = keep(call, r->name);
-    r->subresource = keep(call, r->subresource);
-    r->labels = keep(call, r->labels);
-    r->from = keep(call, r->from);
-    r->version = keep(call, r->version);
-    r->uid = keep(call, r->uid);
+    r->namespace = keep_text(call, r->namespace);
+    r->name = keep_text(call, r->name);
+    r->subresource = keep_text(call, r->subresource);
+    r->labels = keep_text(call, r->labels);
+    r->from = keep_text(call, r->from);
+    r->version = keep_text(call, r->version);
+    r->uid = keep_text(call, r->uid);
     if (r->verb == KUBE_DELETE)
         write_delete(call);
     else if (r->body)

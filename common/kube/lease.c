@@ -44,7 +44,7 @@ static void trouble(struct lease *lease, const struct kube_answer *answer)
         lease->options.trouble(lease->options.ctx, answer);
 }
 
-static void learn(struct lease *lease, const struct js *object)
+static void learn_lease(struct lease *lease, const struct js *object)
 {
     const struct js *spec = js_get(object, "spec");
     const char *holder = js_as_string(js_get(spec, "holderIdentity"));
@@ -79,7 +79,7 @@ static struct js *labels_of(const struct lease *lease)
     return labels;
 }
 
-static void print(const struct lease *lease, bool held, struct str *out)
+static void print_lease(const struct lease *lease, bool held, struct str *out)
 {
     char now[STAMP_MAX];
     struct js *object = js_object(), *metadata = js_object(), *spec = js_object();
@@ -107,7 +107,7 @@ static void send_lease(struct lease *lease, enum kube_verb verb, bool held,
 {
     struct str body = str_init(4096);
     if (verb != KUBE_GET)
-        print(lease, held, &body);
+        print_lease(lease, held, &body);
     struct kube_request request = {.verb = verb,
                                    .resource = &kube_leases,
                                    .namespace = lease->namespace,
@@ -138,7 +138,7 @@ static void written(void *ctx, const struct kube_answer *answer)
         later(lease);
         return;
     }
-    learn(lease, answer->object);
+    learn_lease(lease, answer->object);
     later(lease);
     /* From when it was asked: the server may have let others wait from then on. */
     lease->renewed_at = lease->asked_at;
@@ -162,7 +162,7 @@ static void seen(void *ctx, const struct kube_answer *answer)
         later(lease);
         return;
     }
-    learn(lease, answer->object);
+    learn_lease(lease, answer->object);
     if (!lease->holder[0] || is_ours(lease) || clock_boot() - lease->changed_at > lease->promised)
         send_lease(lease, KUBE_UPDATE, true, written);
     else
@@ -239,7 +239,7 @@ static void seen_giving_back(void *ctx, const struct kube_answer *answer)
     struct lease *lease = ctx;
     lease->call = NULL;
     if (answer->outcome == KUBE_OK)
-        learn(lease, answer->object);
+        learn_lease(lease, answer->object);
     if (answer->outcome == KUBE_OK && is_ours(lease))
         send_lease(lease, KUBE_UPDATE, false, given_back);
     else

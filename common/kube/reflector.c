@@ -204,7 +204,7 @@ static void watch_ended(void *ctx, const struct kube_answer *answer)
     wait_and_go(r, calm ? &early : why);
 }
 
-static int watch(struct reflector *r, struct error *err)
+static int watch_list(struct reflector *r, struct error *err)
 {
     split_reset(&r->watch);
     r->heard = r->told = false;
@@ -228,7 +228,7 @@ static void go_on(struct reflector *r)
 {
     struct kube_answer answer = {.outcome = KUBE_UNREACHABLE};
     struct error err;
-    if ((r->version[0] && !r->from.length ? watch : list_page)(r, &err) == 0)
+    if ((r->version[0] && !r->from.length ? watch_list : list_page)(r, &err) == 0)
         return;
     text_copy(answer.message, sizeof answer.message, err.text);
     wait_and_go(r, &answer);

@@ -266,7 +266,7 @@ static void describe_probes(struct http_call *call, rm_time lost_within)
     curl_easy_setopt(call->curl, CURLOPT_SOCKOPTDATA, call);
 }
 
-static int describe(struct http_call *call, const struct http_request *request)
+static int describe_call(struct http_call *call, const struct http_request *request)
 {
     CURL *curl = call->curl;
     if (curl_easy_setopt(curl, CURLOPT_URL, request->url) != CURLE_OK || describe_headers(call, request) < 0)
@@ -337,7 +337,7 @@ int http_start(struct http *http, struct http_call **ret, const struct http_requ
     if (http->first)
         http->first->link = &call->next;
     http->first = call;
-    if (describe(call, request) < 0 || curl_multi_add_handle(http->multi, curl) != CURLM_OK) {
+    if (describe_call(call, request) < 0 || curl_multi_add_handle(http->multi, curl) != CURLM_OK) {
         call_free(call);
         return err_set(err, ERR_MACHINE, "no memory for a request");
     }

@@ -353,7 +353,8 @@ static bool all_heard(const struct watch *w)
 }
 
 /* Asked again after a pause; what is known stays. */
-static void fail(struct watch *w, struct watch_slot *s, const char *why, rm_time now, char say[WATCH_SAY_MAX])
+static void fail_slot(struct watch *w, struct watch_slot *s, const char *why, rm_time now,
+                      char say[WATCH_SAY_MAX])
 {
     s->at = now + rm_backoff(pause_first, pause_most, s->failures++);
     s->etag[0] = 0;
@@ -380,7 +381,7 @@ static void answer_token(struct watch *w, struct watch_slot *s, const struct wat
         err_set(&err, ERR_PROTOCOL, METADATA_AWS_TOKEN_PATH ": the answer is no token");
     else
         refuse_status(a, METADATA_AWS_TOKEN_PATH, &err);
-    fail(w, s, err.text, now, say);
+    fail_slot(w, s, err.text, now, say);
 }
 
 /* While it is not known whose it is. */
@@ -423,7 +424,7 @@ static void refused(struct watch *w, struct watch_slot *s, const struct watch_an
         w->slot[0].at = now;
     }
     if (!old || s->failures > 0)
-        fail(w, s, why, now, say);
+        fail_slot(w, s, why, now, say);
     else {
         s->failures++;
         s->at = now;

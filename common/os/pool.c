@@ -164,7 +164,7 @@ int pool_threads(const struct pool *pool)
     return pool->threads;
 }
 
-static void publish(struct pool *pool, int pieces, void (*work)(void *, int, int), void *ctx)
+static void publish_work(struct pool *pool, int pieces, void (*work)(void *, int, int), void *ctx)
 {
     uint64_t number = (atomic_load(&pool->ticket) >> 32) + 1;
     atomic_store_explicit(&pool->work, work, memory_order_relaxed);
@@ -201,7 +201,7 @@ void pool_run(struct pool *pool, int pieces, void (*work)(void *ctx, int piece, 
             work(ctx, i, 0);
         return;
     }
-    publish(pool, pieces, work, ctx);
+    publish_work(pool, pieces, work, ctx);
     work_on(pool, 0);
     wait_for_the_rest(pool);
 }

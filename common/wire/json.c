@@ -86,7 +86,7 @@ const char *js_kind_name(enum js_kind kind)
     return names[kind];
 }
 
-static void print(const struct js *value, size_t flags, struct str *out)
+static void print_value(const struct js *value, size_t flags, struct str *out)
 {
     char *text = json_dumps(raw(value), flags | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
     if (!text)
@@ -97,17 +97,17 @@ static void print(const struct js *value, size_t flags, struct str *out)
 
 void js_print(const struct js *value, struct str *out)
 {
-    print(value, JSON_COMPACT, out);
+    print_value(value, JSON_COMPACT, out);
 }
 
 void js_print_canonical(const struct js *value, struct str *out)
 {
-    print(value, JSON_COMPACT | JSON_SORT_KEYS, out);
+    print_value(value, JSON_COMPACT | JSON_SORT_KEYS, out);
 }
 
 void js_print_pretty(const struct js *value, struct str *out)
 {
-    print(value, JSON_INDENT(2), out);
+    print_value(value, JSON_INDENT(2), out);
 }
 
 struct js *js_object(void)

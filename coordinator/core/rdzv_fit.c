@@ -174,7 +174,7 @@ static void take_data(struct rdzv *st, const struct msg_hello *h)
 /* A successor may hear a newcomer on another kind of machine first: the first who holds the state knows
  * better. Of a machine that went away before anything was trained nothing is left that others would have to
  * fit. What a checkpoint was made by stands whoever comes and goes: only a held state is more than that. */
-static void learn(const struct turn *turn, const struct msg_hello *h)
+static void learn_hello(const struct turn *turn, const struct msg_hello *h)
 {
     struct rdzv *st = turn->st;
     if (!h->trainer_pid || (st->fingerprint[0] && somebody_counts(st, h->worker, h->state.held)))
@@ -334,7 +334,7 @@ bool rdzv_is_unfit(const struct turn *turn, const struct msg_hello *h, struct ms
     struct rdzv *st = turn->st;
     if (is_foreign(st, h, ret))
         return true;
-    learn(turn, h);
+    learn_hello(turn, h);
     if (!h->trainer_pid)
         return false;
     weigh_data(turn, h);

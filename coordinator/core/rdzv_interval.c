@@ -71,7 +71,7 @@ static bool is_news(const struct rdzv_interval *i, rm_time every)
     return !i->every || i->known.losses != i->reason.losses || difference >= i->every / 10;
 }
 
-static bool choose(const struct turn *turn)
+static bool choose_interval(const struct turn *turn)
 {
     struct rdzv_interval *i = &turn->st->interval;
     enum interval_limit limit;
@@ -109,7 +109,7 @@ void rdzv_interval_begins(const struct turn *turn)
     if (!st->settings.max_loss)
         return;
     count_loss(st);
-    choose(turn);
+    choose_interval(turn);
     send_interval(turn);
 }
 
@@ -195,7 +195,7 @@ void rdzv_interval_step(const struct turn *turn, const struct msg_progress *p)
     i->step = i->known.reached = p->step;
     i->at = turn->now;
     i->at_risk = true;
-    if (better && choose(turn) && st->state == RDZV_TRAINING)
+    if (better && choose_interval(turn) && st->state == RDZV_TRAINING)
         send_interval(turn);
 }
 

@@ -269,7 +269,7 @@ void leave_sentence(const struct leave_facts *f, enum leave_choice choice, char 
 
 static const double newest = 0.5; /* its weight beside what was measured before */
 
-static void measure(double *rate, int64_t bytes, rm_time took)
+static void measure_rate(double *rate, int64_t bytes, rm_time took)
 {
     if (bytes <= 0 || took <= 0)
         return;
@@ -282,13 +282,13 @@ void rdzv_measure_slice(struct rdzv *st, const struct msg_checkpointed *c)
     int64_t bytes = 0;
     for (int i = 0; i < c->count; i++)
         bytes += c->piece[i].bytes;
-    measure(&st->save_speed.writer, bytes, c->took);
+    measure_rate(&st->save_speed.writer, bytes, c->took);
 }
 
 void rdzv_measure_publishing(struct rdzv *st, const struct msg_published *p)
 {
     st->save_speed.bytes = p->bytes;
-    measure(&st->save_speed.publisher, p->bytes, p->took);
+    measure_rate(&st->save_speed.publisher, p->bytes, p->took);
 }
 
 static void count_holder(const struct rdzv_worker *w, rm_time now, struct leave_facts *f)

@@ -477,7 +477,7 @@ bool rdzv_pairs_hold_back(const struct rdzv *st, rm_time now)
 
 /* "workers 0 and 2, workers 1 and 2 can't reach each other (connect to ...": those last that were last seen
  * so long ago that they may reach each other by now. */
-static void describe(const struct rdzv *st, char *out, size_t size)
+static void describe_pairs(const struct rdzv *st, char *out, size_t size)
 {
     struct worker_set apart[RM_WORKERS_MAX], set = candidates(st);
     int n = 0, pairs = 0;
@@ -497,7 +497,7 @@ static void describe(const struct rdzv *st, char *out, size_t size)
 void rdzv_pairs_say_too_few(const struct rdzv *st, char *out, size_t size)
 {
     char pairs[300]; /* 3 pairs, and one reason */
-    describe(st, pairs, sizeof pairs);
+    describe_pairs(st, pairs, sizeof pairs);
     snprintf(out, size,
              "%s, and fewer than min %d are left without one of each pair: let their addresses reach each "
              "other",

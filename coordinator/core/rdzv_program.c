@@ -30,8 +30,8 @@ static bool is_first(const struct rdzv *st, const struct rdzv_worker *w, rm_time
 }
 
 /* fault: NULL where it hangs. */
-static void fail(const struct turn *turn, struct rdzv_worker *w, rm_time at, const char *why,
-                 const struct msg_fault *fault)
+static void fail_program(const struct turn *turn, struct rdzv_worker *w, rm_time at, const char *why,
+                         const struct msg_fault *fault)
 {
     struct rdzv *st = turn->st;
     struct rdzv_program *p = &st->program;
@@ -62,7 +62,7 @@ void rdzv_program_fault(const struct turn *turn, struct rdzv_worker *w, const st
         return;
     p->exit_code = m->fault.exit_code;
     p->memory = m->fault.memory;
-    fail(turn, w, at, m->fault.detail, &m->fault);
+    fail_program(turn, w, at, m->fault.detail, &m->fault);
 }
 
 static enum rdzv_rule rule_of_code(const struct rdzv *st, int code, bool memory)
@@ -136,7 +136,7 @@ void rdzv_beside_over(const struct turn *turn, struct rdzv_worker *w, const char
 void rdzv_program_hangs(const struct turn *turn, struct rdzv_worker *w, const char *why)
 {
     turn->st->program.memory = false;
-    fail(turn, w, turn->now, why, NULL);
+    fail_program(turn, w, turn->now, why, NULL);
 }
 
 void rdzv_program_over(const struct turn *turn, struct rdzv_worker *w)

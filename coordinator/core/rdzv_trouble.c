@@ -109,8 +109,8 @@ static bool all_say_so(const struct rdzv *st, const struct rdzv_trouble *what)
     return workers >= least || (!silent && (processes >= least || !st->settings.unsupervised));
 }
 
-static void note(const struct turn *turn, struct rdzv_worker *w, enum fault_where where,
-                 const struct msg_fault *f)
+static void note_trouble(const struct turn *turn, struct rdzv_worker *w, enum fault_where where,
+                         const struct msg_fault *f)
 {
     struct rdzv *st = turn->st;
     struct rdzv_trouble *t = &w->trouble;
@@ -174,7 +174,7 @@ struct fault_decision rdzv_trouble(const struct turn *turn, struct rdzv_worker *
                                    const struct msg_fault *f, bool proven)
 {
     struct rdzv *st = turn->st;
-    note(turn, w, where, f);
+    note_trouble(turn, w, where, f);
     bool data = f->kind == FAULT_DATA && f->class == CLASS_UNKNOWN;
     bool refused = st->settings.brought && where == FAULT_IN_WORK && f->exit_code == EXIT_USAGE;
     bool store = where == FAULT_IN_SAVE, able = others_can(st, w, where, false);

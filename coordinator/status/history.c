@@ -55,7 +55,7 @@ static void keep_recovery(struct history *c, const struct rdzv_recovery *r)
     c->took[i]++;
 }
 
-static void learn(struct history *c, const struct rdzv_tell *tell, int64_t wall_ms)
+static void learn_event(struct history *c, const struct rdzv_tell *tell, int64_t wall_ms)
 {
     switch (tell->kind) {
     case TELL_RING_FORMED:
@@ -91,7 +91,7 @@ void history_news(struct history *c)
 
 void history_note(struct history *c, const struct rdzv_tell *tell, int64_t wall_ms, rm_time now)
 {
-    learn(c, tell, wall_ms);
+    learn_event(c, tell, wall_ms);
     if (tell->kind != TELL_STEP && tell->kind != TELL_PROGRESS) {
         keep_event(c, tell, wall_ms);
         history_news(c);

@@ -115,7 +115,7 @@ static void note_notice(const struct told *t, char *out, size_t size)
 }
 
 /* One sentence of an event; empty for those that people don't need. */
-static void note(enum event_kind kind, const struct told *t, char *out, size_t size)
+static void note_event(enum event_kind kind, const struct told *t, char *out, size_t size)
 {
     long long step = (long long)t->step;
     if (t->no_steps && note_program(kind, t, out, size))
@@ -177,7 +177,7 @@ static void read_events(const struct js *list, bool no_steps, struct coordinator
         event->kind = event_of_name(name);
         read_told(from, &told);
         told.no_steps = no_steps;
-        note(event->kind, &told, event->note, sizeof event->note);
+        note_event(event->kind, &told, event->note, sizeof event->note);
     }
 }
 

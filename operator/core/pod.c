@@ -617,7 +617,7 @@ static void label(struct js *pod, const char *key, int value)
 }
 
 /* Over the template's, if it has one of that name. */
-static void note(struct js *pod, const char *key, const char *text)
+static void note_annotation(struct js *pod, const char *key, const char *text)
 {
     struct js *metadata = mutable(read_at(pod, "metadata"));
     if (!js_get(metadata, "annotations"))
@@ -681,6 +681,6 @@ int pod_coordinator(const struct job_view *job, const struct op_settings *settin
     struct js *pod = begin_pod(&m, read_at(spec, "coordinator.template"), name);
     js_set_string(mutable(read_at(pod, "metadata.labels")), OP_LABEL_ROLE, "coordinator");
     label(pod, OP_LABEL_TERM, term);
-    note(pod, OP_NOTE_SPEC, given->text ? given->text : "");
+    note_annotation(pod, OP_NOTE_SPEC, given->text ? given->text : "");
     return finish_pod(pod, spec, make_coordinator(&m, given, term), out);
 }

@@ -32,8 +32,9 @@ WORDS = {
     "spare": "trainer/(state|engine|backend/(cpu/sums|cuda/gpu))/", "verdict": "trainer/",
     **dict.fromkeys(("chronicle", "fleet", "heritage", "portrait", "unattended"), "nowhere/"),
 }
-BARE_VERBS = {"act", "add", "answer", "arm", "ask", "begin", "check", "done", "end", "fill", "find", "finish", "get", "hear", "look", "put",
-              "refuse", "run", "say", "send", "set", "settle", "show", "start", "step", "take", "tell", "work"}
+BARE_VERBS = {"act", "add", "answer", "arm", "ask", "begin", "check", "choose", "describe", "done", "end", "fail", "fill", "find", "finish", "get",
+              "give", "hear", "hold", "judge", "keep", "learn", "leave", "load", "look", "measure", "note", "print", "publish", "put", "receive", "refuse",
+              "run", "say", "send", "serve", "set", "settle", "show", "spawn", "start", "step", "stop", "take", "tell", "watch", "work"}
 # Whose names are hashed into a numerics id: a better one would cost every checkpoint its image (docs/exactness.md).
 NAMES_HASHED = (("trainer/backend/cpu/model/numerics_cpu.cmake", "set(numerics_cpu_not"), ("trainer/backend/cuda/gpu/module.cmake", "set(numerics_gpu_files"))
 # A comment that begins with these is about something that it does not name, unless a verb follows before the first full stop.

@@ -92,7 +92,7 @@ static int local_reduce(struct collective *self, const struct collective_segment
 }
 
 /* With the lock held. */
-static void leave(struct member *m)
+static void leave_group(struct member *m)
 {
     if (m->group->gone < 0)
         m->group->gone = m->base.rank;
@@ -104,7 +104,7 @@ static void local_abort(struct collective *self)
     struct member *m = member_of(self);
     pthread_mutex_lock(&m->group->lock);
     m->aborted = true;
-    leave(m);
+    leave_group(m);
     pthread_mutex_unlock(&m->group->lock);
 }
 
@@ -113,7 +113,7 @@ static void local_close(struct collective *self)
     struct member *m = member_of(self);
     struct group *g = m->group;
     pthread_mutex_lock(&g->lock);
-    leave(m);
+    leave_group(m);
     bool last = --g->open == 0;
     pthread_mutex_unlock(&g->lock);
     if (last) {

@@ -193,7 +193,7 @@ static int open_state(struct engine *e, const struct engine_options *options, st
 }
 
 /* What this machine computes, beside what it says that it is: others compare both. */
-static int measure(struct engine *e, struct error *err)
+static int measure_self(struct engine *e, struct error *err)
 {
     uint8_t probe[RM_HASH_BYTES];
     char text[RM_HASH_HEX];
@@ -221,7 +221,8 @@ static void stranger(void *ctx, const char *why)
         e->refused(why);
 }
 
-static void serve(void *ctx, int fd, const struct handshake_claim *claim, const struct abort_flag *closing)
+static void serve_caller(void *ctx, int fd, const struct handshake_claim *claim,
+                         const struct abort_flag *closing)
 {
     const struct engine *e = ctx;
     transfer_serve(e->source, fd, claim, closing);
@@ -239,7 +240,7 @@ static int open_port(struct engine *e, const struct msg_setup *setup, struct err
     struct data_port_options options = {.listen = setup->listen,
                                         .secret = e->secret,
                                         .self = e->self,
-                                        .serve = serve,
+                                        .serve = serve_caller,
                                         .refused = stranger,
                                         .ctx = e};
     return data_port_open(&e->port, &options, err);
@@ -272,7 +273,7 @@ int engine_open(struct engine **ret, const struct engine_options *options, struc
     if (open_aborts(e, err) < 0 || open_feed(e, options->data_fd, err) < 0 ||
         open_data(e, options->setup, err) < 0 || engine_backend_open(e, options, err) < 0 ||
         take_buffers(e, err) < 0 || check_memory(e, options, err) < 0 || open_state(e, options, err) < 0 ||
-        open_port(e, options->setup, err) < 0 || measure(e, err) < 0) {
+        open_port(e, options->setup, err) < 0 || measure_self(e, err) < 0) {
         engine_free(e);
         return -1;
     }

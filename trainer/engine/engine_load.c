@@ -76,7 +76,7 @@ static int gather(struct engine *e, const struct elastic_action *a, struct worke
     return transfer_share_gather(&g, ret_missing, err);
 }
 
-static int hold(struct engine *e, const struct msg_loaded *loaded, struct error *err)
+static int hold_loaded(struct engine *e, const struct msg_loaded *loaded, struct error *err)
 {
     struct state_arrays from = arrays_of(e, loaded);
     struct state_point point = point_of(loaded);
@@ -105,7 +105,7 @@ void engine_load(struct engine *e, const struct elastic_action *a, struct elasti
     } else if (!set_is_empty(missing)) {
         ret->outcome = OUTCOME_MISSING;
         ret->missing = missing;
-    } else if (hold(e, a->loaded, &err) < 0) {
+    } else if (hold_loaded(e, a->loaded, &err) < 0) {
         engine_failed(ret, &err, -1);
     }
 }

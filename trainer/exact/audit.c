@@ -92,7 +92,7 @@ static struct worker_set agreeing(const struct heard *h, int lane, int with)
 }
 
 /* Its owner's word and its auditors' are worth the same. */
-static void judge(struct heard *h, int owner, const struct result *owners, struct audit_found *out)
+static void judge_lane(struct heard *h, int owner, const struct result *owners, struct audit_found *out)
 {
     struct worker_set most = {0};
     RM_ASSERT(owner >= 0 && owner < h->world, "lane %d is rank %d's, of %d", out->lane, owner, h->world);
@@ -124,7 +124,7 @@ bool audit_find(const uint32_t *header, int tensors, int lanes, struct audit_fou
         if (owner < 0 || same(&owners, &heard.result[r]))
             continue;
         *out = (struct audit_found){.lane = heard.lane[r]};
-        judge(&heard, owner, &owners, out);
+        judge_lane(&heard, owner, &owners, out);
         return true;
     }
     return false;

@@ -39,7 +39,7 @@ static bool given_up(const struct feed *f)
 /* ---- packets ---- */
 
 /* 1: an answer, with its descriptor or -1; 0: none yet. */
-static int receive(const struct feed *f, struct feed_answer *ret, int *ret_fd, struct error *err)
+static int receive_answer(const struct feed *f, struct feed_answer *ret, int *ret_fd, struct error *err)
 {
     union {
         struct cmsghdr header;
@@ -157,7 +157,7 @@ static int take_answers(struct feed *f, const struct place *waited_for, struct e
 {
     struct feed_answer answer;
     int fd, got;
-    while ((got = receive(f, &answer, &fd, err)) > 0) {
+    while ((got = receive_answer(f, &answer, &fd, err)) > 0) {
         struct error why = {0};
         struct place *place = find_chunk(f, answer.file, answer.chunk);
         bool asked = place && place->state == PLACE_ASKED;
@@ -260,7 +260,7 @@ static int await_listing(struct feed *f, struct error *err)
 {
     struct feed_answer answer;
     int fd, got;
-    while ((got = receive(f, &answer, &fd, err)) == 0)
+    while ((got = receive_answer(f, &answer, &fd, err)) == 0)
         if (wait_for_answer(f, err) < 0)
             return -1;
     int status = got < 0 ? -1 : read_listing(f, &answer, fd, err);

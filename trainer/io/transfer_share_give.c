@@ -25,8 +25,8 @@ void transfer_share_move(struct transfer_source *source, const struct state_arra
 
 enum answer { ANSWER_YES, ANSWER_LATER, ANSWER_NO };
 
-static enum answer judge(const struct transfer_source *source, const struct transfer_request *r,
-                         struct ring_generation generation)
+static enum answer judge_request(const struct transfer_source *source, const struct transfer_request *r,
+                                 struct ring_generation generation)
 {
     const struct transfer_share *share = &source->share;
     int newer = ring_generation_compare(share->generation, generation);
@@ -44,7 +44,7 @@ static enum answer look_at_share(struct service *s, const struct transfer_reques
 {
     struct transfer_source *source = s->source;
     pthread_rwlock_wrlock(&source->gate);
-    enum answer answer = judge(source, r, generation);
+    enum answer answer = judge_request(source, r, generation);
     if (answer == ANSWER_LATER && abort_flag_is_set(&source->given))
         abort_flag_reset(&source->given);
     *ret = source->share;
@@ -95,7 +95,7 @@ static int give_range(const struct service *s, int array, struct model_range ran
     return 0;
 }
 
-static void give(struct service *s, const struct transfer_share *share)
+static void give_share(struct service *s, const struct transfer_share *share)
 {
     int tensors = s->source->tensors;
     struct transfer_reply reply = {TRANSFER_OK, share->exact, share->point.step, 0, tensors, 0};
@@ -118,7 +118,7 @@ void service_give(struct service *s, const struct transfer_request *request,
         if (!wait_for_share(s))
             return;
     if (answer == ANSWER_YES)
-        give(s, &share);
+        give_share(s, &share);
     else
         service_send(s, &refusal, sizeof refusal);
 }

@@ -44,8 +44,8 @@ static const char *described(const struct rm_tensor *is, char text[160])
     return text;
 }
 
-static int describe(struct rm_tensor *is, const char *name, enum rm_dtype dtype, int dims,
-                    const int64_t *shape, struct image_why *why)
+static int describe_tensor(struct rm_tensor *is, const char *name, enum rm_dtype dtype, int dims,
+                           const int64_t *shape, struct image_why *why)
 {
     *is = (struct rm_tensor){.dtype = dtype, .dims = dims};
     if ((unsigned)dtype >= RM_DTYPES)
@@ -77,7 +77,7 @@ int image_declare(struct image *image, const char *name, enum rm_dtype dtype, in
     if (!name || !can_be_name(name))
         return wrong(why, "\"%s\" is no name of a tensor: write letters, without quotes and backslashes",
                      name ? name : "");
-    if (describe(&is, name, dtype, dims, shape, why) < 0)
+    if (describe_tensor(&is, name, dtype, dims, shape, why) < 0)
         return -1;
     if (image->count == image->room) {
         int room = image->room ? 2 * image->room : 64;
@@ -207,7 +207,7 @@ int image_put(struct image *image, void *into, const char *name, enum rm_dtype d
     if (!tensor)
         return wrong(why, "%s is new in the state: what it holds is told before the first step, and stays",
                      name ? name : "(null)");
-    if (describe(&is, name, dtype, dims, shape, why) < 0)
+    if (describe_tensor(&is, name, dtype, dims, shape, why) < 0)
         return -1;
     if (!same_form(&tensor->is, &is)) {
         char was[160], now[160];

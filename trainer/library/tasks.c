@@ -17,7 +17,7 @@ union answer {
 enum { CAME, INTERRUPTED };
 
 /* The next packet of the trainer's, of the length of its kind. */
-static int receive(struct rm_job *job, union answer *answer, int *passed)
+static int receive_answer(struct rm_job *job, union answer *answer, int *passed)
 {
     ssize_t got = socket_receive(job->fd, answer, sizeof *answer, passed, 0);
     if (got < 0 && errno == EINTR)
@@ -95,7 +95,7 @@ static int begin_job(struct rm_job *job)
         job->told = true;
     }
     union answer answer;
-    int passed, result = receive(job, &answer, &passed);
+    int passed, result = receive_answer(job, &answer, &passed);
     if (result != CAME)
         return result;
     if (answer.word == PROGRAM_WELCOME)
@@ -134,7 +134,7 @@ static uint64_t mixed(uint64_t seed, uint64_t step)
     return z ^ (z >> 31);
 }
 
-static void describe(const struct rm_job *job, struct rm_task *task)
+static void describe_task(const struct rm_job *job, struct rm_task *task)
 {
     const struct program_task_packet *is = &job->task;
     *task = (struct rm_task){.kind = is->kind,
@@ -194,7 +194,7 @@ int rm_next(struct rm_job *job, struct rm_task *task)
 {
     *task = (struct rm_task){.why = ""};
     if (job->ended) {
-        describe(job, task);
+        describe_task(job, task);
         return 0;
     }
     if (job_check(job) < 0)
@@ -218,7 +218,7 @@ int rm_next(struct rm_job *job, struct rm_task *task)
         job->task.kind = 0;
     }
     union answer answer;
-    int passed, result = receive(job, &answer, &passed);
+    int passed, result = receive_answer(job, &answer, &passed);
     if (result == INTERRUPTED)
         return interrupted(task);
     if (result < 0)
@@ -232,7 +232,7 @@ int rm_next(struct rm_job *job, struct rm_task *task)
     }
     if (take_task(job, &answer.task) < 0)
         return -1;
-    describe(job, task);
+    describe_task(job, task);
     return 0;
 }
 

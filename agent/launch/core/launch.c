@@ -187,7 +187,7 @@ static void on_stop(struct launch *st, const struct msg_stop *stop, rm_time now,
         say_stopped(st, out);
 }
 
-static void leave(struct launch *st, rm_time now, struct launch_out *out)
+static void begin_leave(struct launch *st, rm_time now, struct launch_out *out)
 {
     st->released = true;
     begin_stop(st, LAUNCH_SUDDEN_GRACE, now, out);
@@ -208,7 +208,7 @@ static void on_link(struct launch *st, const struct message *m, rm_time now, str
         on_stop(st, &m->stop, now, out);
         break;
     case MSG_RELEASE:
-        leave(st, now, out);
+        begin_leave(st, now, out);
         break;
     case MSG_PROBE: { /* there is no ring that anybody could be out of reach in */
         struct message *answer = say_message(st, out, MSG_PROBED);

@@ -409,7 +409,7 @@ static int publish_once(struct publisher *p, struct error *err)
     return stands < 0 ? -1 : err_set(err, ERR_MACHINE, "the manifest has disappeared");
 }
 
-static int publish(struct publisher *p, struct error *err)
+static int publish_all(struct publisher *p, struct error *err)
 {
     const struct checkpoint_publication *publication = p->publication;
     p->manifest = *publication->manifest;
@@ -431,7 +431,7 @@ int checkpoint_publish(const struct checkpoint_publication *publication, struct 
         return err_set(err, ERR_MACHINE, "checkpoint: out of memory");
     p->publication = publication;
     p->store = publication->store;
-    int result = publish(p, err);
+    int result = publish_all(p, err);
     if (result == 0) {
         /* The end of a run publishes nothing of an earlier step after this. Of others, what is unfinished and
          * older than the last one has been overtaken twice; younger pieces may be all there and wait for

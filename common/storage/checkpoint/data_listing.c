@@ -84,7 +84,7 @@ static bool is_listing(const char *name)
     return hex_decode(hex, hash, sizeof hash) && !strcmp(name + stem + digits, ".json");
 }
 
-static int note(void *ctx, const struct object_entry *entry, struct error *err)
+static int note_listing(void *ctx, const struct object_entry *entry, struct error *err)
 {
     struct others *o = ctx;
     (void)err;
@@ -100,7 +100,7 @@ int data_listing_remove(struct object_store *checkpoints, const uint8_t *but_sha
     struct others others = {.but = but};
     if (but_sha256)
         listing_object_name(but_sha256, but);
-    if (object_list(checkpoints, "data-", note, &others, err) < 0)
+    if (object_list(checkpoints, "data-", note_listing, &others, err) < 0)
         return -1;
     for (int i = 0; i < others.count; i++)
         names[i] = others.name[i];

@@ -525,7 +525,7 @@ static void settle_claim(struct owner *o, const struct said *seen, rm_time now, 
 }
 
 /* A store that does not say whose the place is changes nothing: it is looked at again. */
-static void watch(struct owner *o)
+static void watch_claims(struct owner *o)
 {
     struct said seen;
     bool asked = false;
@@ -538,11 +538,11 @@ static void watch(struct owner *o)
     settle_claim(o, &seen, now, asked);
 }
 
-static void *keep(void *ctx)
+static void *keep_place(void *ctx)
 {
     struct owner *o = ctx;
     while (pause_for(o, o->rule.waits ? o->look / LOOKS_FASTER : o->look))
-        watch(o);
+        watch_claims(o);
     return NULL;
 }
 
@@ -553,7 +553,7 @@ static int own_bucket(struct owner *o, const struct owner_options *options, stru
     if (object_open(&o->store, &o->place, err) < 0 || take_bucket(o, options, err) < 0)
         return -1;
     o->looked_at = clock_now();
-    if (pthread_create(&o->thread, NULL, keep, o) != 0)
+    if (pthread_create(&o->thread, NULL, keep_place, o) != 0)
         return err_set(err, ERR_MACHINE, "a thread can't be started");
     o->threaded = true;
     return 0;

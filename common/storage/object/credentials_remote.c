@@ -115,7 +115,7 @@ static bool read_object(struct json *j, struct found *found)
     return false;
 }
 
-static int judge(const struct found *found, struct error *err)
+static int judge_answer(const struct found *found, struct error *err)
 {
     if (found->code[0] && strcmp(found->code, "Success") != 0)
         return err_set(err, ERR_DATA, "%s %s", found->code, found->message);
@@ -136,7 +136,7 @@ int credentials_of_json(const char *text, size_t length, struct credentials *ret
     *ret = (struct credentials){0};
     found->ret = ret;
     if (read_object(&j, found))
-        result = judge(found, err);
+        result = judge_answer(found, err);
     else
         result = err_set(err, ERR_DATA, "the answer is not JSON of one level");
     secret_free(found, sizeof *found);

@@ -20,7 +20,7 @@ struct reader {
     struct error failed; /* code is not ERR_NONE: ended here */
 };
 
-static void stop(struct reader *reader, const char *why)
+static void stop_reader(struct reader *reader, const char *why)
 {
     if (reader->failed.code == ERR_NONE)
         err_set(&reader->failed, ERR_DATA, "%s", why);
@@ -42,9 +42,9 @@ static void element_start(void *ctx, const XML_Char *name, const XML_Char **attr
     if (reader->failed.code != ERR_NONE)
         return;
     if (!is_blank(str_text(&reader->text)))
-        return stop(reader, "text beside elements");
+        return stop_reader(reader, "text beside elements");
     if (reader->depth == XML_DEPTH_MAX || at + 1 + strlen(name) + 1 > sizeof reader->path)
-        return stop(reader, "elements too deep");
+        return stop_reader(reader, "elements too deep");
     if (reader->depth)
         reader->path[at++] = '/';
     text_copy(reader->path + at, sizeof reader->path - at, name);
@@ -61,9 +61,9 @@ static void element_end(void *ctx, const XML_Char *name)
     if (reader->failed.code != ERR_NONE)
         return;
     if (reader->holds && !is_blank(text))
-        return stop(reader, "text beside elements");
+        return stop_reader(reader, "text beside elements");
     if (reader->closed(reader->ctx, reader->path, reader->holds ? "" : text, &reader->failed) < 0)
-        return stop(reader, "refused");
+        return stop_reader(reader, "refused");
     reader->depth--;
     reader->path[reader->depth ? reader->ends[reader->depth - 1] : 0] = 0;
     reader->holds = true;
@@ -75,14 +75,14 @@ static void text_came(void *ctx, const XML_Char *text, int length)
     struct reader *reader = ctx;
     str_add(&reader->text, text, (size_t)length);
     if (reader->text.truncated)
-        stop(reader, "a text too long");
+        stop_reader(reader, "a text too long");
 }
 
 static void doctype_came(void *ctx, const XML_Char *name, const XML_Char *system, const XML_Char *public,
                          int own)
 {
     (void)name, (void)system, (void)public, (void)own;
-    stop(ctx, "a document type");
+    stop_reader(ctx, "a document type");
 }
 
 static int read_all(struct reader *reader, const void *bytes, size_t length, struct error *err)

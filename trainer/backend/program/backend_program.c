@@ -122,7 +122,7 @@ static int save(struct backend_program *p, struct error *err)
     return 0;
 }
 
-static int give(struct backend_program *p, const atomic_int *stop, struct error *err)
+static int give_image(struct backend_program *p, const atomic_int *stop, struct error *err)
 {
     if (p->image != IMAGE_NEW)
         return 0;
@@ -294,7 +294,7 @@ static int program_weights(struct backend *b, struct far params, struct error *e
     struct backend_program *p = program_of(b);
     (void)params;
     pthread_mutex_lock(&p->lock);
-    int result = give(p, p->options.stop, err);
+    int result = give_image(p, p->options.stop, err);
     pthread_mutex_unlock(&p->lock);
     return result;
 }
@@ -477,8 +477,8 @@ static bool program_words_to(struct backend *b, struct far *ret)
 /* ---- updates ---- */
 
 /* *ret: the state's sum, in `sum`, where the next lineage wants it; else NULL. */
-static int watch(struct backend_program *p, uint8_t sum[RM_HASH_BYTES], const uint8_t **ret,
-                 struct error *err)
+static int sum_when_watched(struct backend_program *p, uint8_t sum[RM_HASH_BYTES], const uint8_t **ret,
+                            struct error *err)
 {
     *ret = NULL;
     if (!watch_is_due(step_held(p)))
@@ -496,7 +496,7 @@ static int watch(struct backend_program *p, uint8_t sum[RM_HASH_BYTES], const ui
 static int update(struct backend_program *p, const struct apply *a, struct error *err)
 {
     struct program_task_packet task = {.kind = PROGRAM_UPDATE, .step = a->next.step, .loss = a->next.loss};
-    if (give(p, NULL, err) < 0 || talk_settle(p->talk, NULL, NULL, err) < 0)
+    if (give_image(p, NULL, err) < 0 || talk_settle(p->talk, NULL, NULL, err) < 0)
         return -1;
     apply_mean(a, area_at(p, 0));
     if (do_task(p, &task, NULL, err) < 0)
@@ -521,7 +521,7 @@ static int program_commit(struct backend *b, struct backend_info *ret, struct er
     struct apply a;
     uint8_t sum[RM_HASH_BYTES];
     const uint8_t *held;
-    if (watch(p, sum, &held, err) < 0)
+    if (sum_when_watched(p, sum, &held, err) < 0)
         return -1;
     apply_begin_own(&a, p->lanes, held);
     apply_seal(&a);
@@ -536,7 +536,7 @@ static int program_check(struct backend *b, const struct state_point *wanted, st
     struct backend_program *p = program_of(b);
     uint8_t sum[RM_HASH_BYTES];
     const uint8_t *held;
-    if (watch(p, sum, &held, err) < 0)
+    if (sum_when_watched(p, sum, &held, err) < 0)
         return -1;
     return apply_check(p->state, p->pool, held, wanted, err);
 }
@@ -547,7 +547,7 @@ static int program_finish(struct backend *b, struct error *err)
     struct apply a;
     uint8_t sum[RM_HASH_BYTES];
     const uint8_t *held;
-    if (watch(p, sum, &held, err) < 0)
+    if (sum_when_watched(p, sum, &held, err) < 0)
         return -1;
     apply_begin_pending(&a, p->state, p->pool, held);
     return carry_out(p, &a, err);

@@ -73,7 +73,7 @@ static int over(struct talk *t, struct error *err, const char *why)
 }
 
 /* 1: a packet; 0: none yet. */
-static int receive(struct talk *t, union packet *p, struct error *err)
+static int receive_packet(struct talk *t, union packet *p, struct error *err)
 {
     ssize_t n = recv(t->fd, p, sizeof *p, MSG_DONTWAIT | MSG_TRUNC);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -145,7 +145,7 @@ static int hear_packet(struct talk *t, union packet *p, const struct talk_option
                        struct error *err)
 {
     for (;;) {
-        int got = receive(t, p, err);
+        int got = receive_packet(t, p, err);
         if (got < 0 || (got > 0 && p->word != PROGRAM_REPORT))
             return got < 0 ? -1 : 0;
         if (got == 0 && wait_readable(t->fd, until, o->stop, err) < 0)
@@ -314,7 +314,7 @@ int talk_welcome(struct talk *t, const struct program_welcome *welcome, int memo
 static int hear_more(struct talk *t, struct error *err)
 {
     union packet p;
-    int got = receive(t, &p, err);
+    int got = receive_packet(t, &p, err);
     if (got <= 0 || p.word == PROGRAM_REPORT)
         return got < 0 ? -1 : 0;
     if (p.word != PROGRAM_NEXT || t->asks)

@@ -76,7 +76,7 @@ static int refuse_wanted(struct cuda_device *d, const char *wanted, int found, s
     return err_person(err);
 }
 
-static int choose(struct cuda_device *d, const char *wanted, struct error *err)
+static int choose_device(struct cuda_device *d, const char *wanted, struct error *err)
 {
     int found = 0, chosen = wanted && *wanted ? number_in(wanted) : 0;
     if (chosen >= 0)
@@ -136,7 +136,7 @@ static int fits(const struct cuda_device *d, int mode, int maps, int exports, st
     return 0;
 }
 
-static int learn(struct cuda_device *d, struct error *err)
+static int learn_device(struct cuda_device *d, struct error *err)
 {
     int mode = 0, maps = 0, exports = 0;
     const struct asked asked[] = {
@@ -186,7 +186,7 @@ int cuda_device_open(struct cuda_device **ret, const struct cuda_driver *driver,
     if (!d)
         return err_set(err, ERR_MACHINE, "no memory");
     d->driver = driver;
-    if (choose(d, wanted, err) < 0 || learn(d, err) < 0 || open_context(d, err) < 0) {
+    if (choose_device(d, wanted, err) < 0 || learn_device(d, err) < 0 || open_context(d, err) < 0) {
         cuda_device_free(d);
         return -1;
     }

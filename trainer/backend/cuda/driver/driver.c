@@ -19,7 +19,7 @@ static const char *const folders[] = {
     "/run/opengl-driver/lib",
 };
 
-static void *load(const char *path, struct cuda_driver *d)
+static void *load_library(const char *path, struct cuda_driver *d)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library)
@@ -29,7 +29,7 @@ static void *load(const char *path, struct cuda_driver *d)
 
 static int load_named(const char *path, struct cuda_driver *d, void **ret, struct error *err)
 {
-    *ret = load(path, d);
+    *ret = load_library(path, d);
     if (*ret)
         return 0;
     const char *why = dlerror();
@@ -41,10 +41,10 @@ static int load_named(const char *path, struct cuda_driver *d, void **ret, struc
 static int load_anywhere(struct cuda_driver *d, void **ret, struct error *err)
 {
     char path[RM_URI_MAX];
-    *ret = load(LIBRARY, d);
+    *ret = load_library(LIBRARY, d);
     for (size_t i = 0; !*ret && i < sizeof folders / sizeof *folders; i++) {
         snprintf(path, sizeof path, "%s/" LIBRARY, folders[i]);
-        *ret = load(path, d);
+        *ret = load_library(path, d);
     }
     if (*ret)
         return 0;
