@@ -73,7 +73,7 @@ class Pod:
 
 def pods_of(moments, seed, vanish):
     """A pod a machine of the trace, the lowest free index; and a coordinator on demand. vanish: who goes does so without a word."""
-    chance, there, attempts, pods = random.Random(f"pods {seed}"), {}, {}, []
+    chance, late, there, attempts, pods = random.Random(f"pods {seed}"), random.Random(f"late {seed}"), {}, {}, []
 
     def come(at):
         worker = next(i for i in itertools.count() if i not in there)
@@ -83,7 +83,7 @@ def pods_of(moments, seed, vanish):
 
     def go(at):
         pod = there.pop(chance.choice(sorted(there)))
-        pod.end(max(at, pod.bound + 1) + chance.random(), vanish, chance)
+        pod.end(max(at, pod.bound + 1) + chance.random(), vanish, late)
 
     for _ in range(moments[0][1]):
         come(0)
@@ -95,7 +95,7 @@ def pods_of(moments, seed, vanish):
     last = moments[-1][0]
     coordinator = Pod(-1, 1, ZONES[0], False, 0)
     for pod in [*there.values(), coordinator]:
-        pod.end(max(last, pod.bound + 1) + chance.random(), False, chance)
+        pod.end(max(last, pod.bound + 1) + chance.random(), False, late)
     return [coordinator, *pods]
 
 

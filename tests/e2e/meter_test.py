@@ -38,8 +38,8 @@ def test_a_machine_that_vanishes_is_paid_for_until_it_was_last_seen_though_that_
     pods, prices = bench.pods_of(MOMENTS, 1, True), bench.prices_of(3, 1)
     late = sum(((pod.seen - pod.ended) * Fraction(bench.ASKED[pod.zone], bench.THERE) for pod in pods if pod.vanishes), Fraction(0)) / bench.HOUR
     spent, hours = bench.by_hand(pods, prices)
-    assert late > hours / 100
-    assert of_meter(pods, prices) / spent == pytest.approx(1, abs=0.003)
+    assert late > hours / 150
+    assert of_meter(pods, prices) / spent == pytest.approx(1, abs=0.002)
 
 
 def test_of_a_stretch_of_killed_workers_who_says_that_it_ends_costs_what_it_did():

@@ -217,6 +217,27 @@ def test_all_leave_at_once_with_one_stop_and_a_checkpoint_and_come_back(pods):
     assert second.last_word()["weightsSha256"] == group.sha256
 
 
+def test_the_last_who_hold_what_is_not_to_be_saved_hand_it_over_to_who_comes_before_their_time_is_over(pods):
+    group = pods()
+    spec = json.loads(group.spec.read_text(encoding="utf-8"))
+    spec["spec"]["checkpoint"]["onPreemption"] = False
+    group.spec.write_text(json.dumps(spec), encoding="utf-8")
+    workers, coordinator = begin(group, 3)
+    for worker in workers:
+        worker.signal(signal.SIGTERM)
+    status = group.until(lambda s: [e for e in s["events"] if e["event"] == "checkpointSkipped"], "that nothing is saved")
+    held = next(e["step"] for e in status["events"] if e["event"] == "checkpointSkipped")
+    for index in (3, 4):
+        group.worker(index)
+    status = group.ring((3, 1), (4, 1))
+    assert [worker.wait() for worker in workers] == [0, 0, 0], group.tail()
+    assert [worker.last_word() for worker in workers] == [{"left": True}] * 3
+    assert [e["step"] for e in status["events"] if e["event"] == "ringFormed"][1:] == [held], "they go on from what they were given"
+    assert status["stepsRedone"] == {"announced": 0, "sudden": 0}, status
+    assert coordinator.wait() == 0, group.tail()
+    assert coordinator.last_word()["weightsSha256"] == group.sha256
+
+
 def test_one_that_has_to_go_hands_over_to_its_successor_at_once_and_the_ring_trains_on(pods):
     group = pods()
     _, first = begin(group, 3)
