@@ -80,10 +80,14 @@ static int64_t left_of_piece(const struct stream *s)
     return piece->offset + piece->bytes - s->at;
 }
 
+static bool by_little(const struct stream *s)
+{
+    return s->file->manifest->hash == MANIFEST_XXH3 && object_is_local(s->file->store);
+}
+
 static int64_t step_most(const struct stream *s)
 {
-    bool little = s->file->manifest->hash == MANIFEST_XXH3 && object_is_local(s->file->store);
-    return little ? PIECE_IN_CACHE : PIECE_WANTS_MOST;
+    return by_little(s) ? PIECE_IN_CACHE : PIECE_WANTS_MOST;
 }
 
 /* How many of the next `most` bytes are read at once: what the hash likes best. But a bucket is asked for
@@ -93,6 +97,8 @@ static int64_t step_of(const struct stream *s, int64_t most)
     bool much = s->file->manifest->hash == MANIFEST_XXH3 && !object_is_local(s->file->store);
     int64_t left = left_of_piece(s), step = much ? step_most(s) : piece_stream_wants(s->hash);
     step = step < s->room ? step : s->room;
+    int64_t over = (s->at + step) % PIECE_IN_CACHE; /* the next one begins where a disk's blocks do */
+    step -= by_little(s) && step > over ? over : 0;
     step = step < left ? step : left;
     return step < most ? step : most;
 }

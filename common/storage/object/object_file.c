@@ -33,8 +33,6 @@ static int open_object(struct object_file *store, const char *name, struct stat 
     else if (!S_ISREG(st->st_mode))
         err_set(err, S_ISDIR(st->st_mode) ? ERR_NOT_FOUND : ERR_DATA, "%s: this is no file", path);
     else {
-        if (store->base.past_caches)
-            object_file_let_go(fd);
         return fd;
     }
     close(fd);
@@ -84,6 +82,8 @@ static int file_get(struct object_store *base, const char *name, int64_t most, s
     if (fd < 0)
         return -1;
     int64_t size = st.st_size, had = -1;
+    if (base->past_caches)
+        object_file_let_go(fd, 0, 0);
     if (size <= most && (bytes = malloc((size_t)size + 1)))
         had = read_at(object_file_of(base), fd, bytes, size, 0);
     object_file_moved(object_file_of(base), had > 0 ? had : 0);
@@ -153,6 +153,8 @@ static int read_range(struct object_file *store, const struct object_range *rang
     if (fd < 0)
         return -1;
     object_file_tag(&st, tag);
+    if (store->base.past_caches)
+        object_file_let_go(fd, range->offset, range->bytes);
     if (range->tag && strcmp(range->tag, tag) != 0)
         result = err_set(err, ERR_DATA, "%s/%s: it has been replaced meanwhile", store->root, range->name);
     else if (range->into)

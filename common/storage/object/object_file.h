@@ -77,6 +77,7 @@ void object_file_tell_taken(const struct object_body *body, int run, size_t at, 
                             size_t count);
 /* object_file_direct.c: large ones go to the disk past the memory's pages, where the file system takes that.
  */
+bool object_file_lies_in_memory(int fd); /* its file system has no disk */
 bool object_file_goes_direct(int fd, const struct object_body *body);
 int object_file_write_direct(struct object_file *store, int fd, int64_t offset,
                              const struct object_body *body, struct sha256 *hash, struct error *err);
@@ -87,9 +88,9 @@ int object_file_sync_folder(int folder_fd, struct error *err);
  */
 int object_file_give_name(int folder_fd, const char *from, const char *to, enum object_mode mode,
                           struct error *err);
-/* object_file_past.c: lets go of what memory keeps of a file that was opened to be read, and turns its
- * descriptor to direct reads where its file system knows them. */
-void object_file_let_go(int fd);
+/* object_file_past.c: lets go of what memory keeps of these bytes (0: of all behind offset) of a file that
+ * was opened to be read, and turns its descriptor to direct reads where its file system knows them. */
+void object_file_let_go(int fd, int64_t offset, int64_t bytes);
 /* Up to count bytes at offset from such a descriptor; how many, fewer at the file's end; -1 with errno. */
 int64_t object_file_read_past(int fd, void *out, int64_t count, int64_t offset);
 /* 16 hex digits by chance. */

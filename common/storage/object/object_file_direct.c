@@ -28,7 +28,7 @@ struct direct {
     int64_t at; /* of its first byte in the file */
 };
 
-static bool lies_in_memory(int fd)
+bool object_file_lies_in_memory(int fd)
 {
     struct statfs fs;
     return fstatfs(fd, &fs) < 0 || fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC;
@@ -39,7 +39,7 @@ bool object_file_goes_direct(int fd, const struct object_body *body)
     size_t bytes = 0;
     for (int i = 0; i < body->runs; i++)
         bytes += body->run[i].count;
-    return bytes >= LEAST && !lies_in_memory(fd);
+    return bytes >= LEAST && !object_file_lies_in_memory(fd);
 }
 
 static void turn(struct direct *d, bool on)
