@@ -53,12 +53,11 @@ enum elastic_outcome {
     OUTCOME_NOT_FINITE, /* CMD_EXCHANGE; text names step, lane, tensor */
     OUTCOME_DISPUTED,   /* CMD_EXCHANGE: ranks compute differently, and nobody can say who is right; text */
     OUTCOME_LINEAGE,    /* CMD_EXCHANGE, CMD_COMPARE: ranks disagree; minority: this rank's state, or what it
-                           computes, is not    the majority's.    CMD_CATCH_UP, CMD_RECEIVE: the result is not of
-                           the    lineage asked for */
+                           computes, is not that of most. CMD_CATCH_UP, CMD_RECEIVE: the result is not of the
+                           lineage asked for */
     OUTCOME_PROOF,      /* CMD_EXCHANGE, CMD_COMPARE: header or words are not what their checksums say
-                           (CLASS_MACHINE: what      this rank added is not), or (minority) this rank's state has
-                           not      the bits that it      should; text. The state stands; others may have committed
-                         */
+                           (CLASS_MACHINE: what this rank added is not), or (minority) this rank's state has not
+                           the bits that it should; text. The state stands; others may have committed */
     OUTCOME_MISSING,    /* CMD_LOAD: not all members' shares came: missing */
     OUTCOME_FAILED,     /* anything else (memory, data gone): text, code is an enum error_code */
 };
