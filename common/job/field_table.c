@@ -98,6 +98,8 @@ const struct job_field job_fields[] = {
      .help = "a lower instruction set by force (AVX2, AVX512_CORE, AVX512_CORE_BF16, ...)"},
     {"trainer.threads", JOB_FIELD_INT, AT(threads), 1, 1024, "Auto", "Auto",
      .help = "threads of each trainer; Auto: the cores that it may use, under run divided by workers.target"},
+    {"trainer.ringStreams", JOB_FIELD_INT, AT(ring_streams), 1, 8, "Auto", "Auto",
+     .help = "TCP connections to each neighbour in the ring; Auto: shared memory on one machine, else 4"},
     {"trainer.evaluation.everySteps", JOB_FIELD_LONG, AT(evaluation.every_steps), 0, 1e12, "0",
      .help = "evaluate on held-out data at these steps; 0: never"},
     {"trainer.evaluation.sequences", JOB_FIELD_INT, AT(evaluation.sequences), 1, 1 << 20, "256",

@@ -116,8 +116,9 @@ struct job_spec {
     enum job_reduction reduction;
     enum job_device device; /* that each trainer computes on */
     bool allow_mixed_hardware;
-    char isa[24]; /* one of JOB_ISA_WORDS: "Auto", or an instruction set by force */
-    int threads;  /* of each trainer; 0 = Auto: what it may use of the CPUs (trainer/engine/engine.c) */
+    char isa[24];     /* one of JOB_ISA_WORDS: "Auto", or an instruction set by force */
+    int ring_streams; /* connections to each neighbour; 0 = Auto: shared memory on one machine, else 4 */
+    int threads;      /* of each trainer; 0 = Auto: what it may use of the CPUs (trainer/engine/engine.c) */
     struct {
         int64_t every_steps; /* 0: never */
         int sequences;

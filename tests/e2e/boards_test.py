@@ -47,3 +47,22 @@ def test_where_one_worker_cannot_all_go_over_tcp_until_it_is_gone(tmp_path, fini
     assert run.stderr.count(CANT) == 1, run.stderr
     lines = [line for line in run.stderr.splitlines() if CANT in line or SHARE in line]
     assert CANT in lines[0] and SHARE in lines[-1], lines
+
+
+@pytest.mark.parametrize("workers, streams", [(2, 1), (3, 1), (5, 1), (8, 1), (3, 4)])
+def test_connections_that_are_asked_for_are_made_and_change_no_bit(tmp_path, finish, reference, workers, streams):
+    run = finish(rig.make_job(tmp_path, workers__target=workers, trainer__ringStreams=streams))
+    check(run, reference)
+    assert SHARE not in run.stderr and CANT not in run.stderr, run.stderr
+
+
+# More words than go by one connection.
+LARGE = {"trainer__model__layers": 2, "trainer__model__width": 128, "trainer__model__heads": 4, "trainer__steps": 20}
+
+
+@pytest.mark.parametrize("streams", ["Auto", 1, 4, 8])
+def test_a_larger_model_has_the_same_bits_however_its_words_go_and_whoever_dies(tmp_path, finish, reference, streams):
+    run = finish(rig.make_job(tmp_path, workers__target=3, trainer__ringStreams=streams, **LARGE), "--drill", "kill:1@5", "--drill", "join@10")
+    complete = rig.check_complete(run, last=20)
+    assert complete["weightsSha256"] == reference(**LARGE)[0], run.tail()
+    assert (SHARE in run.stderr) == (streams == "Auto"), run.stderr

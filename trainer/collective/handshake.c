@@ -9,7 +9,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a big-endian machine 
 
 struct hello_wire {
     char magic[4]; /* "RMD1" */
-    uint32_t purpose;
+    uint16_t purpose, stream;
     int64_t term, n;
     uint64_t from_incarnation, to_incarnation;
     int32_t from_worker, to_worker;
@@ -29,7 +29,8 @@ int ring_generation_compare(struct ring_generation a, struct ring_generation b)
 static void hello_write(const struct handshake_claim *claim, uint8_t out[HANDSHAKE_HELLO])
 {
     struct hello_wire w = {
-        .purpose = claim->purpose,
+        .purpose = (uint16_t)claim->purpose,
+        .stream = (uint16_t)claim->stream,
         .term = claim->generation.term,
         .n = claim->generation.n,
         .from_incarnation = claim->from.incarnation,
@@ -50,11 +51,14 @@ static int hello_read(const uint8_t hello[HANDSHAKE_HELLO], struct handshake_cla
         return err_set(err, ERR_PROTOCOL, "it does not speak this trainer's protocol");
     if (w.purpose < HANDSHAKE_RING || w.purpose > HANDSHAKE_PROBE)
         return err_set(err, ERR_PROTOCOL, "its purpose %u is unknown", w.purpose);
+    if (w.stream >= (w.purpose == HANDSHAKE_RING ? HANDSHAKE_STREAMS : 1))
+        return err_set(err, ERR_PROTOCOL, "its stream %u is unknown", w.stream);
     *ret = (struct handshake_claim){
         .purpose = (enum handshake_purpose)w.purpose,
         .generation = {w.term, w.n},
         .from = {w.from_worker, w.from_incarnation},
         .to = {w.to_worker, w.to_incarnation},
+        .stream = w.stream,
     };
     return 0;
 }

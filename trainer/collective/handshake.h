@@ -20,6 +20,7 @@ enum {
     HANDSHAKE_HELLO = 64,   /* bytes on the wire, caller to called */
     HANDSHAKE_ANSWER = 48,  /* called to caller: nonce, MAC */
     HANDSHAKE_CONFIRM = 32, /* caller to called: MAC */
+    HANDSHAKE_STREAMS = 8,
 };
 
 enum handshake_purpose {
@@ -46,6 +47,7 @@ struct handshake_claim {
     enum handshake_purpose purpose;
     struct ring_generation generation;
     struct handshake_end from, to;
+    int stream; /* of a ring's connections between the same two, which this is: 0 to HANDSHAKE_STREAMS - 1 */
 };
 
 struct handshake_secret {

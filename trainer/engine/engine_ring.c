@@ -13,6 +13,10 @@
  * that would say less. For the previous rank's call there is no limit of ours: the coordinator aborts. */
 #define CALL_PATIENCE (5 * RM_S)
 
+/* Where nothing else is asked for: a cloud may give a connection no more than 5 Gb/s, and a machine much more
+ * (AWS, outside of a placement group). */
+enum { STREAMS_BETWEEN_MACHINES = 4 };
+
 static rm_time call_patience(const struct engine *e)
 {
     rm_time half = e->spec->elasticity.form_timeout / 2;
@@ -106,6 +110,8 @@ void engine_connect(struct engine *e, const struct message *message, struct elas
     struct error err;
     struct collective *ring;
     struct handshake_end ends[RM_WORKERS_MAX];
+    bool near = may_be_near(form, ends);
+    int streams = e->spec->ring_streams > 0 ? e->spec->ring_streams : near ? 1 : STREAMS_BETWEEN_MACHINES;
     int previous = (rank + form->count - 1) % form->count;
     engine_disconnect(e);
     atomic_store(&e->stop, false);
@@ -128,7 +134,8 @@ void engine_connect(struct engine *e, const struct message *message, struct elas
         .place = &e->place,
         .call_deadline = clock_now() + call_patience(e),
         .wait_deadline = RM_NEVER,
-        .near = may_be_near(form, ends) ? ends : NULL,
+        .streams = streams,
+        .near = near && !e->spec->ring_streams ? ends : NULL,
         .settled = ring_settled,
         .ctx = e,
     };

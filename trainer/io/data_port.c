@@ -13,7 +13,7 @@
 #include "common/os/clock.h"
 #include "common/os/descriptors.h"
 
-enum { PARKED_MAX = RM_WORKERS_MAX };
+enum { PARKED_MAX = RM_WORKERS_MAX + 2 * HANDSHAKE_STREAMS }; /* of one that calls us, also anew */
 
 /* A connection without proof yet. */
 struct caller {
@@ -31,6 +31,7 @@ struct parked {
     int fd; /* -1: free slot */
     struct ring_generation generation;
     struct handshake_end from;
+    int stream;
 };
 
 struct data_port {
@@ -112,7 +113,7 @@ static bool park(struct data_port *port, struct caller *c)
     bool old = ring_generation_compare(c->claim.generation, port->oldest) < 0;
     for (int i = 0; i < PARKED_MAX && !old; i++) {
         struct parked *p = &port->parked[i];
-        bool again = p->fd >= 0 && same_end(&p->from, &c->claim.from) &&
+        bool again = p->fd >= 0 && p->stream == c->claim.stream && same_end(&p->from, &c->claim.from) &&
                      !ring_generation_compare(p->generation, c->claim.generation);
         if (again || (p->fd < 0 && !slot))
             slot = p;
@@ -122,7 +123,7 @@ static bool park(struct data_port *port, struct caller *c)
     if (slot) {
         if (slot->fd >= 0)
             close(slot->fd);
-        *slot = (struct parked){c->fd, c->claim.generation, c->claim.from};
+        *slot = (struct parked){c->fd, c->claim.generation, c->claim.from, c->claim.stream};
         c->fd = -1;
     }
     pthread_mutex_unlock(&port->lock);
@@ -341,13 +342,14 @@ void data_port_advance(struct data_port *port, struct ring_generation generation
 }
 
 static int take_parked(struct data_port *port, struct ring_generation generation,
-                       const struct handshake_end *from)
+                       const struct handshake_end *from, int stream)
 {
     int fd = -1;
     pthread_mutex_lock(&port->lock);
     for (int i = 0; i < PARKED_MAX && fd < 0; i++) {
         struct parked *p = &port->parked[i];
-        if (p->fd >= 0 && same_end(&p->from, from) && !ring_generation_compare(p->generation, generation)) {
+        if (p->fd >= 0 && p->stream == stream && same_end(&p->from, from) &&
+            !ring_generation_compare(p->generation, generation)) {
             fd = p->fd;
             p->fd = -1;
         }
@@ -357,12 +359,12 @@ static int take_parked(struct data_port *port, struct ring_generation generation
 }
 
 int data_port_take(struct data_port *port, struct ring_generation generation,
-                   const struct handshake_end *from, const struct patience *patience, int *ret_fd,
+                   const struct handshake_end *from, int stream, const struct patience *patience, int *ret_fd,
                    struct error *err)
 {
     for (;;) {
         abort_flag_reset(&port->arrival);
-        int fd = take_parked(port, generation, from);
+        int fd = take_parked(port, generation, from, stream);
         if (fd >= 0) {
             *ret_fd = fd;
             return 0;

@@ -17,7 +17,7 @@
 
 enum {
     DATA_PORT_STRANGERS = 32,
-    DATA_PORT_CALLERS = 2 * RM_WORKERS_MAX + DATA_PORT_STRANGERS,
+    DATA_PORT_CALLERS = 2 * RM_WORKERS_MAX + HANDSHAKE_STREAMS + DATA_PORT_STRANGERS,
     DATA_PORT_SERVERS = 2 * RM_WORKERS_MAX, /* each member's transfer, and one that has not noticed its end */
 };
 #define DATA_PORT_PATIENCE (5 * RM_S)
@@ -43,10 +43,10 @@ const char *data_port_address(const struct data_port *port); /* "127.0.0.1:PORT"
 
 /* From now on ring connections of generations below this one are refused; parked ones are closed. */
 void data_port_advance(struct data_port *port, struct ring_generation generation);
-/* The parked ring connection of that end and generation, waiting for it; the caller owns *ret_fd. One
+/* The parked ring connection of that end, generation and stream, waiting for it; the caller owns *ret_fd. One
  * caller at a time. */
 int data_port_take(struct data_port *port, struct ring_generation generation,
-                   const struct handshake_end *from, const struct patience *patience, int *ret_fd,
+                   const struct handshake_end *from, int stream, const struct patience *patience, int *ret_fd,
                    struct error *err);
 
 #endif

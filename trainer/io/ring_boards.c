@@ -143,7 +143,7 @@ static int call_rank(struct meeting *m, int rank, const struct patience *patienc
 {
     const struct boards *b = m->boards;
     struct handshake_claim claim = {HANDSHAKE_RING, b->options.generation, b->member[b->base.rank],
-                                    b->member[rank]};
+                                    b->member[rank], 0};
     struct sockaddr_un at;
     socklen_t size = address_of(&m->offer[rank], &at);
     if (unix_socket(&m->fd[rank], err) < 0)

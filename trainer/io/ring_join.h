@@ -18,6 +18,7 @@ struct ring_join_options {
     struct ring_generation generation;
     struct handshake_end self;
     int rank, world;
+    int streams; /* connections to each neighbour, 1 at least; all ranks say the same */
     struct ring_neighbour next, previous; /* the same worker in a world of 2, nobody in a world of 1 */
     struct abort_flag *abort;             /* borrowed; must outlive the ring */
     atomic_llong *pulse;                  /* that of tcp_ring.h, and while we wait for the neighbours */

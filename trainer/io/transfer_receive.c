@@ -106,7 +106,7 @@ static int call_source(struct pull *p, const struct patience *patience, struct e
 {
     const struct transfer_want *want = p->fetch->want;
     const struct transfer_peer *peer = &want->source[p->index];
-    struct handshake_claim claim = {HANDSHAKE_TRANSFER, want->generation, want->self, peer->end};
+    struct handshake_claim claim = {HANDSHAKE_TRANSFER, want->generation, want->self, peer->end, 0};
     int fd;
     if (socket_connect(&fd, peer->address, patience, err) < 0)
         return -1;

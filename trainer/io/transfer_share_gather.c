@@ -31,7 +31,7 @@ static int call_member(const struct take *t, int *ret_fd, struct error *err)
     const struct transfer_want *want = t->gather->want;
     const struct transfer_peer *peer = &want->source[t->index];
     struct patience patience = {want->abort, clock_now() + CALL_PATIENCE};
-    struct handshake_claim claim = {HANDSHAKE_TRANSFER, want->generation, want->self, peer->end};
+    struct handshake_claim claim = {HANDSHAKE_TRANSFER, want->generation, want->self, peer->end, 0};
     struct transfer_request request = {.magic = TRANSFER_MAGIC, .kind = TRANSFER_SHARE, .step = want->step};
     memcpy(request.lineage, want->lineage, RM_HASH_BYTES);
     if (socket_connect(ret_fd, peer->address, &patience, err) < 0)

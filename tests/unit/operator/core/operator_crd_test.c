@@ -299,6 +299,7 @@ static const char *rule_that_says(const char *message)
 Test(operator_crd, what_of_the_trainer_can_change_while_suspended_is_what_no_checkpoint_was_made_with)
 {
     static const char *const changeable[] = {"trainer.threads",
+                                             "trainer.ringStreams",
                                              "trainer.isa",
                                              "trainer.allowMixedHardware",
                                              "trainer.device",

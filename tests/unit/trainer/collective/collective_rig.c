@@ -12,6 +12,7 @@
 #include "trainer/collective/local.h"
 #include "trainer/collective/shm_ring.h"
 #include "trainer/collective/staged.h"
+#include "trainer/collective/streams.h"
 #include "trainer/collective/tcp_ring.h"
 #include "trainer/exact/proof.h"
 
@@ -76,6 +77,33 @@ static void open_shm(struct party *p, const struct boards *b)
     }
 }
 
+enum { STREAMS = 3, STREAMS_FROM = 5 }; /* elements from which on a sum goes by all of them */
+
+static void open_streams(struct party *p)
+{
+    struct error err;
+    struct streams *all[WORLD_MAX];
+    int fds[WORLD_MAX][2];
+    for (int r = 0; r < p->world; r++)
+        cr_assert_eq(streams_open(&all[r], STREAMS, &p->member[r].abort, STREAMS_FROM, &err), 0);
+    for (int i = 0; i < STREAMS; i++) {
+        socket_pairs(p->world, fds);
+        for (int r = 0; r < p->world; r++) {
+            struct tcp_ring_options o = {.rank = r,
+                                         .world = p->world,
+                                         .next_fd = fds[r][0],
+                                         .prev_fd = fds[(r + p->world - 1) % p->world][1],
+                                         .abort = streams_flag(all[r], i),
+                                         .pulse = &p->member[r].pulse};
+            struct collective *ring;
+            cr_assert_eq(tcp_ring_open(&ring, &o, &err), 0);
+            streams_add(all[r], ring);
+        }
+    }
+    for (int r = 0; r < p->world; r++)
+        p->member[r].collective = streams_collective(all[r]);
+}
+
 struct party *party_open(int kind, int world)
 {
     struct error err;
@@ -96,6 +124,8 @@ struct party *party_open(int kind, int world)
         struct boards *b = boards_make(world);
         open_shm(p, b);
         free(b);
+    } else if (world > 1 && kind == KIND_STREAMS) {
+        open_streams(p);
     } else {
         socket_pairs(world, fds);
         open_ring(p, fds);

@@ -13,7 +13,16 @@
 #include "trainer/collective/collective.h"
 
 enum { WORLD_MAX = 8 };
-enum { KIND_RING, KIND_LOCAL, KIND_SHM, KIND_STAGED_RING, KIND_STAGED_LOCAL, KIND_STAGED_SHM, KINDS };
+enum {
+    KIND_RING,
+    KIND_LOCAL,
+    KIND_SHM,
+    KIND_STREAMS,
+    KIND_STAGED_RING,
+    KIND_STAGED_LOCAL,
+    KIND_STAGED_SHM,
+    KINDS
+};
 enum { PLACE = 41, PROOF_WORDS = 4 }; /* of the first word, for the proofs; in words, what they take */
 enum { WINDOW = 4092 };               /* so that most sums need several, and none is even */
 

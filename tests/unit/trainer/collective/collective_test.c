@@ -57,6 +57,7 @@ Test(collective, sums_larger_than_any_socket_buffer_pass_through)
 {
     try_sums(KIND_RING, 2, 1500001, 1500001);
     try_sums(KIND_RING, 3, 3000001, 0);
+    try_sums(KIND_STREAMS, 3, 3000001, 5);
     try_sums(KIND_SHM, 2, 1500001, 1500001);
     try_sums(KIND_SHM, 3, 3000001, 0);
 }
@@ -155,9 +156,10 @@ static void sum_different_things(int kind, int64_t words)
 
 Test(collective, ranks_that_sum_different_things_fail_instead_of_mixing_them)
 {
-    for (int i = 0; i < 2; i++) {
-        sum_different_things(i ? KIND_SHM : KIND_RING, 1000);
-        sum_different_things(i ? KIND_SHM : KIND_RING, 1000000);
+    static const int kinds[] = {KIND_RING, KIND_SHM, KIND_STREAMS};
+    for (int i = 0; i < 3; i++) {
+        sum_different_things(kinds[i], 1000);
+        sum_different_things(kinds[i], 1000000);
     }
 }
 

@@ -2,10 +2,13 @@
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "common/base/str.h"
@@ -23,7 +26,7 @@ struct node {
     struct abort_flag abort;
     struct collective *ring;
     struct ring_join_options join;
-    atomic_int refused;
+    atomic_int refused, settled;
     char why[160]; /* of the last refusal */
     int rc, peer;
     struct error err;
@@ -74,6 +77,17 @@ static struct ring_neighbour neighbour(const struct node *n)
     return out;
 }
 
+/* What rings are made of: so many connections to each neighbour, or memory where that can be. */
+static int streams = 1;
+static bool near;
+
+static void node_settled(void *ctx, bool by_boards, const char *why)
+{
+    struct node *n = ctx;
+    cr_assert(by_boards, "%s", why);
+    atomic_fetch_add(&n->settled, 1);
+}
+
 static void *join_main(void *arg)
 {
     struct node *n = arg;
@@ -84,6 +98,9 @@ static void *join_main(void *arg)
 static void start_join(struct node *nodes, int rank, int world, struct ring_generation generation)
 {
     struct node *n = &nodes[rank];
+    static struct handshake_end ends[WORLD_MAX];
+    for (int r = 0; r < world; r++)
+        ends[r] = nodes[r].self;
     n->join = (struct ring_join_options){
         .port = n->port,
         .secret = n->secret,
@@ -91,6 +108,10 @@ static void start_join(struct node *nodes, int rank, int world, struct ring_gene
         .self = n->self,
         .rank = rank,
         .world = world,
+        .streams = streams,
+        .near = near ? ends : NULL,
+        .settled = node_settled,
+        .ctx = n,
         .next = neighbour(&nodes[(rank + 1) % world]),
         .previous = neighbour(&nodes[(rank + world - 1) % world]),
         .abort = &n->abort,
@@ -132,7 +153,7 @@ static void form(struct node *nodes, int world, struct ring_generation generatio
     }
 }
 
-Test(data_port, rings_of_one_to_four_form_over_tcp_and_form_again)
+static void form_again(void)
 {
     for (int world = 1; world <= WORLD_MAX; world++) {
         struct node nodes[WORLD_MAX];
@@ -146,9 +167,66 @@ Test(data_port, rings_of_one_to_four_form_over_tcp_and_form_again)
                 nodes[r].ring = NULL;
             }
         }
-        for (int r = 0; r < world; r++)
+        for (int r = 0; r < world; r++) {
+            cr_assert_eq(atomic_load(&nodes[r].settled), near && world > 1 ? 3 : 0);
             node_close(&nodes[r]);
+        }
     }
+}
+
+Test(data_port, rings_of_one_to_four_form_over_tcp_and_form_again)
+{
+    form_again();
+}
+
+Test(data_port, rings_of_several_connections_form_and_form_again)
+{
+    for (streams = 2; streams <= HANDSHAKE_STREAMS; streams += 3)
+        form_again();
+}
+
+Test(data_port, rings_in_memory_form_and_form_again)
+{
+    near = true;
+    form_again();
+}
+
+/* Calls whatever rank listens, and says something else than a hello. */
+static void *name_sockets(void *arg)
+{
+    atomic_bool *over = arg;
+    char line[256], name[128];
+    while (!atomic_load(over)) {
+        FILE *sockets = fopen("/proc/net/unix", "r");
+        while (sockets && fgets(line, sizeof line, sockets)) {
+            struct sockaddr_un at = {.sun_family = AF_UNIX};
+            const char *found = strstr(line, "@ringmaster-");
+            if (!found || sscanf(found, "@%107s", name) != 1)
+                continue;
+            memcpy(at.sun_path + 1, name, strlen(name));
+            int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+            socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
+            struct pollfd sent_away = {.fd = fd, .events = POLLIN};
+            if (connect(fd, (const struct sockaddr *)(const void *)&at, size) == 0 &&
+                send(fd, line, HANDSHAKE_HELLO, MSG_NOSIGNAL) == HANDSHAKE_HELLO)
+                poll(&sent_away, 1, -1);
+            close(fd);
+        }
+        if (sockets)
+            fclose(sockets);
+    }
+    return NULL;
+}
+
+Test(data_port, a_stranger_at_a_ranks_socket_is_sent_away_and_the_ring_forms)
+{
+    atomic_bool over = false;
+    pthread_t stranger;
+    near = true;
+    cr_assert_eq(pthread_create(&stranger, NULL, name_sockets, &over), 0);
+    form_again();
+    atomic_store(&over, true);
+    pthread_join(stranger, NULL);
 }
 
 Test(data_port, a_peer_that_is_told_of_a_generation_first_waits_without_harm)
@@ -197,7 +275,7 @@ Test(data_port, a_ring_connection_of_an_older_generation_is_refused)
     struct error err;
     node_open(&node, 0, 7);
     data_port_advance(node.port, (struct ring_generation){2, 3});
-    struct handshake_claim claim = {HANDSHAKE_RING, {2, 2}, {1, 1001}, node.self};
+    struct handshake_claim claim = {HANDSHAKE_RING, {2, 2}, {1, 1001}, node.self, 0};
     expect_closed(call(&node, &node.secret, &claim, &err));
     claim.generation = (struct ring_generation){1, 9};
     expect_closed(call(&node, &node.secret, &claim, &err));
@@ -210,14 +288,14 @@ Test(data_port, a_connection_that_waited_is_closed_when_a_newer_generation_comes
     struct node node;
     struct error err;
     node_open(&node, 0, 7);
-    struct handshake_claim claim = {HANDSHAKE_RING, {1, 2}, {1, 1001}, node.self};
+    struct handshake_claim claim = {HANDSHAKE_RING, {1, 2}, {1, 1001}, node.self, 0};
     int fd = call(&node, &node.secret, &claim, &err), taken;
     struct patience patience = {NULL, clock_now() + 10 * RM_S};
     struct handshake_end other = {1, 77};
     struct patience none = {NULL, clock_now()};
-    cr_assert_eq(data_port_take(node.port, claim.generation, &other, &none, &taken, &err), -1,
+    cr_assert_eq(data_port_take(node.port, claim.generation, &other, 0, &none, &taken, &err), -1,
                  "another incarnation's connection must not be taken for it");
-    cr_assert_eq(data_port_take(node.port, claim.generation, &claim.from, &patience, &taken, &err), 0);
+    cr_assert_eq(data_port_take(node.port, claim.generation, &claim.from, 0, &patience, &taken, &err), 0);
     close(taken);
     close(fd);
     fd = call(&node, &node.secret, &claim, &err);
@@ -253,7 +331,7 @@ Test(data_port, another_jobs_member_is_refused_even_with_the_same_key)
     node_open(&node, 0, 7);
     struct handshake_secret other = node.secret;
     text_copy(other.job, sizeof other.job, "another");
-    struct handshake_claim claim = {HANDSHAKE_RING, {1, 1}, {1, 1001}, node.self};
+    struct handshake_claim claim = {HANDSHAKE_RING, {1, 1}, {1, 1001}, node.self, 0};
     cr_assert_eq(call(&node, &other, &claim, &err), -1);
     cr_assert_eq(err.code, ERR_PROTOCOL);
     node_close(&node);
@@ -264,7 +342,7 @@ Test(data_port, who_wants_an_earlier_process_of_this_worker_is_refused)
     struct node node;
     struct error err;
     node_open(&node, 0, 7);
-    struct handshake_claim claim = {HANDSHAKE_RING, {1, 1}, {1, 1001}, {0, 999}};
+    struct handshake_claim claim = {HANDSHAKE_RING, {1, 1}, {1, 1001}, {0, 999}, 0};
     cr_assert_eq(call(&node, &node.secret, &claim, &err), -1);
     cr_assert_eq(err.code, ERR_PEER);
     node_close(&node);
@@ -323,7 +401,7 @@ Test(data_port, all_members_may_call_at_once_and_nobody_is_sent_away)
     connect_many(&node, fds, CALLS);
     for (int i = 0; i < CALLS; i++) {
         enum handshake_purpose purpose = i % 2 ? HANDSHAKE_RING : HANDSHAKE_TRANSFER;
-        struct handshake_claim claim = {purpose, {1, 1}, {i / 2, 1000 + (uint64_t)i / 2}, node.self};
+        struct handshake_claim claim = {purpose, {1, 1}, {i / 2, 1000 + (uint64_t)i / 2}, node.self, 0};
         cr_assert_eq(handshake_call(fds[i], &node.secret, &claim, &patience, &err), 0, "caller %d: %s", i,
                      err.text);
     }
@@ -408,7 +486,7 @@ Test(data_port, without_descriptors_callers_wait_and_the_port_does_not_turn_with
     cr_assert_lt(atomic_load(&node.refused), 20, "it tries without rest");
     while (count)
         close(taken[--count]);
-    struct handshake_claim claim = {HANDSHAKE_TRANSFER, {1, 1}, {5, 1001}, node.self};
+    struct handshake_claim claim = {HANDSHAKE_TRANSFER, {1, 1}, {5, 1001}, node.self, 0};
     cr_assert_eq(handshake_call(fd, &node.secret, &claim, &patience, &err), 0, "%s", err.text);
     cr_assert_eq(socket_receive(fd, &byte, 1, &patience, &err), 0, "%s", err.text);
     cr_assert_eq(byte, 5);
@@ -421,7 +499,7 @@ Test(data_port, a_confirmation_without_the_key_is_worth_nothing)
     struct node node;
     struct error err;
     node_open(&node, 0, 7);
-    struct handshake_claim claim = {HANDSHAKE_RING, {1, 1}, {1, 1001}, node.self};
+    struct handshake_claim claim = {HANDSHAKE_RING, {1, 1}, {1, 1001}, node.self, 0};
     struct patience patience = {NULL, clock_now() + 10 * RM_S};
     struct handshake_called forged;
     uint8_t hello[HANDSHAKE_HELLO] = {0}, answer[HANDSHAKE_ANSWER], confirm[HANDSHAKE_CONFIRM] = {1};
@@ -452,6 +530,7 @@ Test(data_port, a_dead_next_rank_is_named)
     node_open(&nodes[1], 1, 7);
     start_join(nodes, 1, 2, (struct ring_generation){1, 1});
     struct ring_join_options o = {.port = nodes[0].port,
+                                  .streams = 1,
                                   .secret = nodes[0].secret,
                                   .generation = {1, 1},
                                   .self = nodes[0].self,
@@ -519,7 +598,7 @@ Test(data_port, a_proven_transfer_is_served)
     struct patience patience = {NULL, clock_now() + 10 * RM_S};
     char byte = 0;
     node_open(&node, 0, 7);
-    struct handshake_claim claim = {HANDSHAKE_TRANSFER, {1, 1}, {42, 1001}, node.self};
+    struct handshake_claim claim = {HANDSHAKE_TRANSFER, {1, 1}, {42, 1001}, node.self, 0};
     int fd = call(&node, &node.secret, &claim, &err);
     cr_assert_eq(socket_receive(fd, &byte, 1, &patience, &err), 0, "%s", err.text);
     cr_assert_eq(byte, 42);
