@@ -164,7 +164,8 @@ void rdzv_stopped(const struct turn *turn, struct rdzv_worker *w, const struct m
     if (s->trainer_pid)
         w->trainer_pid = s->trainer_pid;
     bool late = st->state == RDZV_FORMING || st->state == RDZV_TRAINING; /* what it loses was counted then */
-    if (!late && s->state.held && s->state.step > st->known_step)
+    bool counts = w->state.held || generation_compare(m->generation, st->ring) == 0; /* else that was, too */
+    if (!late && counts && s->state.held && s->state.step > st->known_step)
         st->known_step = s->state.step;
 }
 

@@ -281,10 +281,10 @@ static void charge_pod(struct meter *m, struct op_meter *meter, const struct pod
     int64_t from_s = is_new ? pod->bound_ms / MS_S : before_s ? before_s : m->from_s;
     int64_t to_s = charged_until(m, pod, is_new);
     to_s = since_s && since_s < to_s ? since_s : to_s;
-    if (from_s < to_s)
-        charge(m, meter, from_s, to_s);
-    else if (since_s && !before_s && to_s < from_s)
+    if (since_s && !before_s && to_s < from_s)
         discharge(m->cost, meter, m->share, from_s - to_s);
+    else
+        charge(m, meter, from_s, to_s);
     meter->unseen_ms = since_s * MS_S;
 }
 
