@@ -214,6 +214,43 @@ Test(differ, where_no_majority_says_whose_bits_are_right_nobodys_state_counts)
     story_end(&s);
 }
 
+/* What it had made in a ring whose states count no more was counted when that ring was lost. */
+Test(differ, steps_that_came_to_nothing_are_not_counted_anew_when_their_holder_is_stopped_once_more)
+{
+    struct story s;
+    three_train(&s, 0);
+    progress(&s, 0, 51);
+    struct message late;
+    message_init(&late, MSG_STOPPED);
+    late.generation = s.st->ring;
+    late.stopped.state = state_of(51);
+    late.stopped.update_step = -1;
+    late.stopped.trainer_pid = s.trainer[1];
+    fault_says(&s, 0,
+               &(struct msg_fault){
+                   .kind = FAULT_PROOF, .class = CLASS_PAIR, .step = 51, .detail = "no majority says whose"});
+    stopped(&s, 0, -1, -1);
+    stopped(&s, 1, 51, 51);
+    stopped(&s, 2, -1, -1);
+    for (int w = 0; w < 3; w++)
+        listed(&s, w, -1, -1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", rdzv_why(s.st));
+    for (int w = 0; w < 3; w++)
+        ready(&s, w, 0);
+    progress(&s, 0, 1);
+    forget(&s);
+    fault_of(&s, 0, FAULT_RING, 2, -1);
+    stopped(&s, 0, 1, 1);
+    late.stopped.round = s.round;
+    hear(&s, 1, &late);
+    stopped(&s, 2, 1, 1);
+    for (int w = 0; w < 3; w++)
+        ready(&s, w, 1);
+    progress(&s, 0, 2);
+    cr_assert(said(&s, "\"stepsRedone\":0"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 static void nobody_vouches(struct story *s, int w, int64_t step)
 {
     fault_says(
