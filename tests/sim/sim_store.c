@@ -326,7 +326,8 @@ static void store_keep(struct sim *sim, int64_t published)
     }
 }
 
-/* What was damaged there was put aside, and does not come back. */
+/* What was damaged there was put aside, and does not come back. Of two who wrote the same manifest one
+ * stands: where this one has made way for the other meanwhile, that one. */
 void store_stands(struct sim *sim, int published)
 {
     struct published *p = &sim->published[published];
@@ -335,7 +336,7 @@ void store_stands(struct sim *sim, int published)
     for (int i = 0; i < published; i++) {
         struct published *q = &sim->published[i];
         bool same = q->step == p->step && q->final == p->final && q->hash == p->hash;
-        q->gone = q->gone || (same && published_stands(q));
+        q->gone = q->gone || (same && published_stands(q) && !p->gone);
     }
     store_keep(sim, p->step);
 }

@@ -108,6 +108,8 @@ void engine_disconnect(struct engine *e);
 /* Sums over the ring, or fails with the neighbour's worker in *ret_worker. */
 int engine_reduce(struct engine *e, const struct collective_segment *segments, int n, int *ret_worker,
                   struct error *err);
+/* False with ret failed where there is no ring, or no state. */
+bool engine_can_train(const struct engine *e, struct state_point *point, struct elastic_result *ret);
 
 /* engine_compare.c */
 /* What this rank alone says in each header: LANES_OWN. */
@@ -119,8 +121,6 @@ void engine_states_differ(struct engine *e, const uint32_t *header, struct worke
 void engine_compare(struct engine *e, struct elastic_result *ret);
 
 /* engine_step.c */
-/* False with ret failed where there is no ring, or no state. */
-bool engine_can_train(const struct engine *e, struct state_point *point, struct elastic_result *ret);
 /* Lets the next step's lanes be read already: the ring is there. */
 void engine_read_ahead(struct engine *e);
 /* What a lane learns from, in tokens, or in samples where there are none. */

@@ -168,3 +168,13 @@ int engine_reduce(struct engine *e, const struct collective_segment *segments, i
     atomic_fetch_add(&e->counter, 1);
     return rc;
 }
+
+bool engine_can_train(const struct engine *e, struct state_point *point, struct elastic_result *ret)
+{
+    struct error err;
+    if (e->ring && state_holds(e->state, point))
+        return true;
+    err_set(&err, ERR_PEER, "there is no ring to train in");
+    engine_failed(ret, &err, -1);
+    return false;
+}

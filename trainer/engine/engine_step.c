@@ -71,16 +71,6 @@ static uint32_t flags_of(const struct engine *e)
     return (atomic_load(&e->stop) ? LANES_STOP : 0) | (save ? LANES_SAVE : 0) | engine_own_flags(e);
 }
 
-bool engine_can_train(const struct engine *e, struct state_point *point, struct elastic_result *ret)
-{
-    struct error err;
-    if (e->ring && state_holds(e->state, point))
-        return true;
-    err_set(&err, ERR_PEER, "there is no ring to train in");
-    engine_failed(ret, &err, -1);
-    return false;
-}
-
 int64_t engine_lane_tokens(const struct engine *e)
 {
     int64_t each = e->reader ? e->spec->model.shape.context : 1;
