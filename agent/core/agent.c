@@ -106,15 +106,6 @@ static void send_link(struct agent *st, struct agent_out *out, const struct mess
         agent_pass(out, AGENT_SEND_LINK, m);
 }
 
-void agent_quit(struct agent *st, struct agent_out *out, int exit_code, const char *text)
-{
-    struct agent_action *a = agent_act(out, AGENT_EXIT);
-    RM_ASSERT(!st->over, "it ends twice, now with %d: %s", exit_code, text);
-    a->exit_code = exit_code;
-    a->text = arena_text(&out->arena, text);
-    st->over = true;
-}
-
 /* ---- the coordinator's connection ---- */
 
 static void say_hello(struct agent *st, struct agent_out *out)
@@ -367,12 +358,18 @@ static void on_save(struct agent *st, const struct msg_save *save)
     st->save_final = save->final;
 }
 
+/* Not a predecessor's word, or a zombie's; nor one about a store, where there is none. */
+static bool is_for_us(const struct agent *st, const struct message *m)
+{
+    bool of_store = m->type == MSG_LIST || m->type == MSG_PUBLISH;
+    RM_ASSERT(st->term >= 0, "term %" PRId64 " is obeyed", st->term);
+    return m->term >= st->term && !(st->settings.launcher && of_store);
+}
+
 static void on_control(struct agent *st, const struct message *m, rm_time now, struct agent_out *out)
 {
-    if (m->term < st->term)
-        return; /* a predecessor's word, or a zombie's */
-    if (st->settings.launcher && (m->type == MSG_LIST || m->type == MSG_PUBLISH))
-        return; /* such a job has no store */
+    if (!is_for_us(st, m))
+        return;
     obey_term(st, m->term);
     switch (m->type) {
     case MSG_WELCOME:

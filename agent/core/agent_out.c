@@ -32,3 +32,12 @@ void agent_send_control(struct agent *st, struct agent_out *out, const struct me
     copy->term = st->term;
     agent_act(out, AGENT_SEND_CONTROL)->message = copy;
 }
+
+void agent_quit(struct agent *st, struct agent_out *out, int exit_code, const char *text)
+{
+    struct agent_action *a = agent_act(out, AGENT_EXIT);
+    RM_ASSERT(!st->over, "it ends twice, now with %d: %s", exit_code, text);
+    a->exit_code = exit_code;
+    a->text = arena_text(&out->arena, text);
+    st->over = true;
+}

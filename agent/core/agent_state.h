@@ -101,9 +101,6 @@ struct agent {
 /* agent_check.c: what holds between two steps, asserted */
 void agent_check_invariants(const struct agent *st);
 
-/* agent.c */
-void agent_quit(struct agent *st, struct agent_out *out, int exit_code, const char *text);
-
 /* agent_trainer.c: how a trainer or a launcher starts and ends */
 void agent_spawn(struct agent *st, struct agent_out *out);
 /* Whether its word is to be acted on: one that can't be meant ends it. */
@@ -117,6 +114,8 @@ struct agent_action *agent_act(struct agent_out *out, enum agent_action_kind kin
 struct message *agent_say(struct agent_out *out, enum agent_action_kind kind, enum msg_type type);
 void agent_pass(struct agent_out *out, enum agent_action_kind kind, const struct message *m);
 void agent_send_control(struct agent *st, struct agent_out *out, const struct message *m);
+/* The end of it; nothing is done after this. */
+void agent_quit(struct agent *st, struct agent_out *out, int exit_code, const char *text);
 
 /* agent_save.c: the snapshot memory and the store */
 void agent_on_snapshot(struct agent *st, const struct message *m, rm_time now, struct agent_out *out);

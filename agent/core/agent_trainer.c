@@ -87,6 +87,9 @@ bool agent_hears_trainer(struct agent *st, const struct message *m, struct agent
         kill_trainer(st, out);
         return false;
     }
+    RM_ASSERT((st->trainer == TRAINER_STARTING) == (st->up_by != RM_NEVER),
+              "trainer %d, in state %d, is waited for until %" PRId64, st->spawned, (int)st->trainer,
+              st->up_by);
     if (st->trainer == TRAINER_STARTING)
         st->up_by = st->now + patience(st);
     return true;
@@ -129,6 +132,8 @@ void agent_trainer_is_still(struct agent *st, struct agent_out *out)
 static void say_ended(struct agent *st, const char *how, struct agent_out *out)
 {
     struct message m;
+    RM_ASSERT(st->trainer == TRAINER_NONE, "trainer %d is told as ended, in state %d", st->spawned,
+              (int)st->trainer);
     message_init(&m, MSG_FAULT);
     m.generation = st->ring;
     m.fault.kind = FAULT_TRAINER_EXIT;
