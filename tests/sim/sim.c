@@ -36,7 +36,12 @@ const char *const shot_names[SHOTS] = {"kill",
                                        "machine may go",
                                        "machine goes",
                                        "all machines go",
-                                       "notice taken back"};
+                                       "notice taken back",
+                                       "it does not go",
+                                       "it goes after all",
+                                       "moment moves",
+                                       "two machines go",
+                                       "machine goes early"};
 const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "told to kill a trainer that hangs",
                                           "stopped workers given up",
@@ -125,7 +130,10 @@ const char *const plant_names[PLANTS] = {"none",
                                          "failure-unsaid",
                                          "failure-twice",
                                          "stale-lanes",
-                                         "late-ready"};
+                                         "late-ready",
+                                         "may-leaves",
+                                         "gone-unsaid",
+                                         "sooner-unsaid"};
 
 static const rm_time long_after = 60 * RM_S; /* of virtual time, beside the steps' own */
 
@@ -623,9 +631,10 @@ static void for_the_world(struct sim *sim, struct ev *e)
             coord_die(sim);
         break;
     case EV_DEADLINE:
-        if (sim->node[e->a].alive)
-            notice_ends(sim, e->a, false);
-        node_die(sim, e->a, 137);
+        notice_deadline(sim, e->a);
+        break;
+    case EV_RELIEVE:
+        notice_relieve(sim);
         break;
     case EV_MACHINES:
         replay_moment(sim, e->a, e->b);

@@ -17,6 +17,7 @@
 #define RM_TESTS_SIM_H
 
 #include "agent/core/agent.h"
+#include "agent/core/heed.h"
 #include "coordinator/core/rdzv.h"
 #include "tests/sim/replay.h"
 #include "trainer/core/elastic.h"
@@ -92,6 +93,9 @@ enum plant {
     PLANT_FAILURE_TWICE,   /* or by it as of two programs */
     PLANT_STALE_LANES,     /* in another ring a rank adds what it had computed for the one before */
     PLANT_LATE_READY,      /* who has filled its memory says so much later, and counts on meanwhile */
+    PLANT_MAY_LEAVES,      /* whose machine may go leaves at that word */
+    PLANT_GONE_UNSAID,     /* that a machine does not go after all is told to nobody */
+    PLANT_SOONER_UNSAID,   /* nor that it goes sooner than was told */
     PLANTS
 };
 extern const char *const plant_names[PLANTS];
@@ -142,6 +146,7 @@ enum ev_kind {
     EV_RESUME,         /* a: node, or -1: the coordinator; b: which stop */
     EV_WALL,           /* a: which one rises, or falls (b) */
     EV_NOTICE,         /* a: node, which is told of its machine's end; b: enum msg_notice_word */
+    EV_RELIEVE,        /* who makes pods asks for the leave of those whose machines may go */
     EV_MACHINES, /* a: moment of the trace; b: its machines go or come now, else it is told of those that go
                   */
     EV_KINDS
@@ -234,6 +239,11 @@ struct node {
     rm_time noticed_at, doomed_at; /* told that its machine goes, and when that does; 0: nobody told it */
     int64_t given_wrong;           /* sums that were none, so often */
     rm_time stepped_at;            /* when it made its newest step */
+    struct heed heed;              /* what it makes of... */
+    struct notices notices;        /* ...what it was told of its machine */
+    bool may_go;                   /* and nothing else was told of it, so that another one is made first */
+    bool stays;                    /* it was told that it goes, and that it does not, with time enough */
+    bool early;                    /* its machine goes before its moment */
     int64_t told_then;             /* newest step, as it was told */
     int nodes_then;    /* processes ever started, as it was told and all trained; 0: not all did */
     rm_time ended_at;  /* of the agent; 0: it lives */
@@ -335,6 +345,11 @@ enum shot_kind {
     SHOT_WILL,       /* it will, at a moment that is told */
     SHOT_WILL_ALL,   /* all will at once, in 15 s */
     SHOT_TAKEN_BACK, /* it will, and then it will not */
+    SHOT_MAY_BACK,   /* it may, and then it does not */
+    SHOT_MAY_WILL,   /* it may, and then it will */
+    SHOT_MOVED,      /* it will, and then sooner or later than that */
+    SHOT_WILL_TWO,   /* two will at once */
+    SHOT_EARLY,      /* it will, and goes before its moment */
     SHOTS
 };
 extern const char *const shot_names[SHOTS];
@@ -671,6 +686,8 @@ void notice_draw(struct sim *sim);
 bool notice_will_go(struct sim *sim, int w, rm_time lead); /* false: nobody is there who has not been told */
 bool notice_shoot(struct sim *sim, enum shot_kind kind, int w);
 void notice_heard(struct sim *sim, const struct ev *e);
+void notice_relieve(struct sim *sim);
+void notice_deadline(struct sim *sim, int node); /* perhaps another one than it was */
 void notice_ends(struct sim *sim, int node, bool by_itself);
 void notice_check_skipped(struct sim *sim);
 

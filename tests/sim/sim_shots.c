@@ -437,6 +437,11 @@ static bool shoot(struct sim *sim, enum shot_kind kind, int w)
     case SHOT_WILL:
     case SHOT_WILL_ALL:
     case SHOT_TAKEN_BACK:
+    case SHOT_MAY_BACK:
+    case SHOT_MAY_WILL:
+    case SHOT_MOVED:
+    case SHOT_WILL_TWO:
+    case SHOT_EARLY:
         return notice_shoot(sim, kind, w);
     default:
         return shoot_at(sim, kind, w);
