@@ -1,3 +1,4 @@
+/* Reads a published checkpoint back on a thread of lowest priority, and deletes what it replaces. */
 #include "agent/storage/worker_settle.h"
 
 #include <pthread.h>

@@ -131,6 +131,9 @@ static int save(const char *uri, uint64_t seed, int64_t step, int writers, int w
         struct checkpoint_publication publication = {
             .replaces = true, .store = store, .keep = KEEP, .layout = &state.layout, .manifest = manifest};
         result = checkpoint_publish(&publication, &manifest[1], err);
+        struct checkpoint_settling settling = {.store = store, .step = step, .keep = KEEP};
+        if (result == 0)
+            result = checkpoint_settle(&settling, err) < 0 ? -1 : 0;
     }
     object_free(store);
     free(state.value);

@@ -14,6 +14,8 @@
 #include "common/storage/checkpoint/piece_hash.h"
 #include "common/storage/checkpoint/safetensors.h"
 
+enum { PAGE = 4096 }; /* what lies so can be read to past this machine's memory without a copy */
+
 /* A file being read in order, with the running hash of the piece under way. */
 struct stream {
     const struct verify_file *file;
@@ -267,7 +269,7 @@ static int open_stream(struct stream *s, struct error *err)
                        (long long)bytes);
     text_copy(s->tag, sizeof s->tag, info.tag);
     s->room = step_most(s) < bytes ? step_most(s) : bytes;
-    s->scratch = pages_alloc((size_t)s->room);
+    s->scratch = by_little(s) ? aligned_alloc(PAGE, PIECE_IN_CACHE) : pages_alloc((size_t)s->room);
     return s->scratch ? begin_piece(s, err) : err_set(err, ERR_MACHINE, "out of memory");
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/base/err_system.h"
+#include "common/os/crypto.h"
 #include "common/os/fault.h"
 #include "common/storage/object/object_file.h"
 
@@ -27,6 +28,19 @@ struct direct {
     size_t filled;
     int64_t at; /* of its first byte in the file */
 };
+
+void object_file_tell_taken(const struct object_body *body, int run, size_t at, struct sha256 *hash,
+                            size_t count)
+{
+    const char *bytes = (const char *)body->run[run].bytes + at;
+    if (hash)
+        sha256_add(hash, bytes, count);
+    if (!body->taken)
+        return;
+    for (int i = 0; i < run; i++)
+        at += body->run[i].count;
+    body->taken(body->ctx, (int64_t)at, bytes, count);
+}
 
 bool object_file_lies_in_memory(int fd)
 {

@@ -153,19 +153,6 @@ static int flush_behind(int fd, int64_t end, struct error *err)
     return none && can ? err_system(err, ERR_MACHINE, "writing failed") : 0;
 }
 
-void object_file_tell_taken(const struct object_body *body, int run, size_t at, struct sha256 *hash,
-                            size_t count)
-{
-    const char *bytes = (const char *)body->run[run].bytes + at;
-    if (hash)
-        sha256_add(hash, bytes, count);
-    if (!body->taken)
-        return;
-    for (int i = 0; i < run; i++)
-        at += body->run[i].count;
-    body->taken(body->ctx, (int64_t)at, bytes, count);
-}
-
 static int write_run(struct object_file *store, int fd, const struct object_body *body, int run,
                      int64_t offset, struct sha256 *hash, struct error *err)
 {
