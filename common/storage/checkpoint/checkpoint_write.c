@@ -265,6 +265,7 @@ static int write_pieces(struct writer *w, struct checkpoint_pieces *ret, struct 
     if (result == 0)
         result = write_sums(w, err);
     str_clear(&sums);
+    w->sums = NULL;
     return result;
 }
 
