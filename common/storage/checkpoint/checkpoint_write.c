@@ -157,6 +157,10 @@ static int send_told(const struct writer *w, struct upload_content *content, boo
                  (const uint8_t(*)[RM_HASH_BYTES])t.sum);
     }
     telling_end(&t);
+    content->body.taken = NULL;
+    content->body.ctx = NULL;
+    content->sha256 = content->body.sha256 = NULL;
+    content->chunk_sha256 = NULL;
     return result;
 }
 
@@ -264,6 +268,7 @@ static int write_pieces(struct writer *w, struct checkpoint_pieces *ret, struct 
     if (result == 0)
         result = write_sums(w, err);
     str_clear(&sums);
+    w->sums = NULL;
     return result;
 }
 
