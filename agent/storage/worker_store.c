@@ -192,7 +192,7 @@ static void add_tokenizer(struct worker_store *store, struct str *out)
 
 /* Older ones go, but not before it is known that the new one lies there: mostly while nobody else wants the
  * processor. Where that took so long that two more stand than are kept, it is done before anything else. */
-static void settle(struct worker_store *store, int64_t step)
+static void settle_checkpoint(struct worker_store *store, int64_t step)
 {
     struct checkpoint_settling settling = {
         .store = store->place, .run = store->run, .step = step, .keep = store->options.spec->checkpoint.keep};
@@ -238,7 +238,7 @@ static int publish_task(struct task *task)
                                                    .bytes = result ? 0 : manifest_bytes(manifest + 1),
                                                    .took = clock_now() - begin};
     if (result == 0 && !publication.final)
-        settle(store, publication.manifest->step);
+        settle_checkpoint(store, publication.manifest->step);
     str_clear(&tokenizer);
     free(manifest);
     return result;

@@ -11,7 +11,7 @@ enum { IOPRIO_WHO_THREAD = 1, IOPRIO_LEAST = 2 << 13 | 7, IOPRIO_IDLE = 3 << 13 
 enum { NICE_LOW = 10 }; /* about a tenth of a processor that somebody else wants, too */
 
 /* Linux counts each thread by itself. */
-static void set(int policy, int disk)
+static void set_classes(int policy, int disk)
 {
     struct sched_param none = {0};
     sched_setscheduler(0, policy, &none);
@@ -20,11 +20,11 @@ static void set(int policy, int disk)
 
 void priority_lowest(void)
 {
-    set(SCHED_IDLE, IOPRIO_IDLE);
+    set_classes(SCHED_IDLE, IOPRIO_IDLE);
 }
 
 void priority_low(void)
 {
-    set(SCHED_BATCH, IOPRIO_LEAST);
+    set_classes(SCHED_BATCH, IOPRIO_LEAST);
     setpriority(PRIO_PROCESS, (id_t)gettid(), NICE_LOW);
 }

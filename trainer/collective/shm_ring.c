@@ -214,7 +214,7 @@ static void lay_out(struct pass *p, struct range range, int64_t portion)
     p->ring->base.sent += range.bytes;
 }
 
-static void give(struct pass *p)
+static void give_words(struct pass *p)
 {
     struct range all = portion_range(p, p->given), own = block_range(p, p->given, p->ring->base.rank);
     if (p->whole) {
@@ -328,7 +328,7 @@ static int sum(struct pass *p)
     return 0;
 }
 
-static void take(struct pass *p, int rank)
+static void take_block(struct pass *p, int rank)
 {
     struct range block = block_range(p, p->took[rank], rank);
     for (int64_t done = 0; done < block.bytes;) {
@@ -351,7 +351,7 @@ static bool take_any(struct pass *p)
         int rank = (p->ring->base.rank + i) % p->ring->base.world;
         if (!can_take(p, rank))
             continue;
-        take(p, rank);
+        take_block(p, rank);
         moved = true;
     }
     return moved;
@@ -361,7 +361,7 @@ static bool take_any(struct pass *p)
 static int move_on(struct pass *p)
 {
     if (can_give(p)) {
-        give(p);
+        give_words(p);
         return 1;
     }
     if (can_sum(p))

@@ -84,7 +84,7 @@ void engine_states_differ(struct engine *e, const uint32_t *header, struct worke
 }
 
 /* from and to are zeroes. As its updates wrote it: nothing is read for it. */
-static int say(struct engine *e, const struct state_point *point, uint32_t *from, struct error *err)
+static int say_state(struct engine *e, const struct state_point *point, uint32_t *from, struct error *err)
 {
     struct header_rank said = {.flags = LANES_HOLDS | engine_own_flags(e), .audited = -1};
     const struct backend_ops *ops = e->backend->ops;
@@ -103,7 +103,7 @@ static void compare_in(struct engine *e, const struct state_point *point, uint32
     struct worker_set odd;
     struct error err;
     int worker = -1;
-    if (say(e, point, from, &err) < 0 || engine_reduce(e, &header, 1, &worker, &err) < 0) {
+    if (say_state(e, point, from, &err) < 0 || engine_reduce(e, &header, 1, &worker, &err) < 0) {
         engine_failed(ret, &err, worker);
     } else if (!header_proven(to, e->layout.tensors, e->spec->batch.lanes)) {
         ret->outcome = OUTCOME_PROOF;

@@ -291,7 +291,7 @@ static int settle_at(struct meeting *m, int *ret_peer, struct error *err)
     return 0;
 }
 
-static int settle(struct boards *b, int *ret_peer, struct error *err)
+static int settle_boards(struct boards *b, int *ret_peer, struct error *err)
 {
     struct meeting *m = calloc(1, sizeof *m);
     if (!m)
@@ -321,7 +321,7 @@ static int boards_reduce(struct collective *self, const struct collective_segmen
     *ret_peer = -1;
     int rc = b->broken ? err_set(err, ERR_PEER, "this ring is broken") : 0;
     if (!b->settled && !b->broken && !abort_flag_is_set(b->options.abort))
-        rc = settle(b, ret_peer, err);
+        rc = settle_boards(b, ret_peer, err);
     if (abort_flag_is_set(b->options.abort)) {
         *ret_peer = -1;
         return err_set(err, ERR_ABORTED, "aborted");

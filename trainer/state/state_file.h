@@ -121,8 +121,8 @@ void state_seal(struct state *s, int b);
  */
 bool state_proven(const struct state *s);
 void state_set_proven(struct state *s);
-/* Of those, and of the exponents: what wrong ones add is a wrong sum that is proven. With the parameters'
- * bits as they were read last, where who computes reads them. */
+/* The sum of those, and of the exponents: what wrong ones add is a wrong sum that is proven. With the
+ * parameters' bits as they were read last, where who computes reads them. */
 uint64_t state_sum(const struct state *s);
 /* Without those, and of a copy, where they lie far away. */
 uint64_t state_sum_of(const struct state *s, const uint64_t *proof);

@@ -277,7 +277,7 @@ static void hear_writers(struct publisher *p)
     }
 }
 
-/* Of all pieces of this file. */
+/* Whether all pieces of this file are. */
 static bool is_vouched(const struct publisher *p, int first)
 {
     bool all = true;

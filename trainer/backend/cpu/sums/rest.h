@@ -13,7 +13,8 @@
  * each, so that it takes less than a hundredth of a step there, too. */
 enum { REST_TOKENS = 1024, REST_PARTS_MAX = 64 };
 
-/* Of a worker and step, from those of a lane: whoever has a lane more than others counts as they do. */
+/* How many a worker learns from in a step, from those of a lane: whoever has a lane more than others counts
+ * as they do. */
 int64_t rest_tokens(const struct state *s, uint32_t of_lane, int world);
 /* In how many parts. The same for all ranks of a ring. */
 int rest_parts(int64_t tokens);
