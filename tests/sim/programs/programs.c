@@ -287,6 +287,7 @@ void node_dies(struct sim *sim, int node, bool silently)
     sim->taken[n->worker] = !n->replaced;
     if (!sim->over && !n->replaced)
         add(sim, sim->now + between(sim, 100 * RM_MS, 3 * RM_S), NODE_STARTS, n->worker, n->attempt + 1);
+    notice_makes_owed(sim);
 }
 
 static void connect_agent(struct sim *sim, int node)

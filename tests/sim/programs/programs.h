@@ -123,6 +123,7 @@ struct sim {
         int costly;      /* of them those that may end a generation */
         int changes;     /* and how many generations they may cost at most; -1: any number */
         int wills;
+        int owed; /* pods to be made as soon as an index is free */
     } notices;
     bool taken[WORKERS + 1]; /* a worker of that index is there, or on its way */
     int attempt[WORKERS + 1];
@@ -150,6 +151,7 @@ void notice_ends(struct sim *sim, int node, bool by_itself); /* a machine that w
 void notice_check_end(struct sim *sim);
 /* Who makes pods makes none under an index in quarantine, and another one in its place: true, it did. */
 bool notice_bars(struct sim *sim, int worker);
+void notice_makes_owed(struct sim *sim); /* an index may be free again */
 void notice_quarantined(struct sim *sim, int worker);
 void notice_forgets(struct sim *sim); /* what its predecessor had in quarantine a coordinator does not know */
 

@@ -98,18 +98,26 @@ void notice_quarantined(struct sim *sim, int worker)
     sim->barred[worker] = sim->notices.any;
 }
 
+void notice_makes_owed(struct sim *sim)
+{
+    while (sim->notices.owed && make_one(sim, RM_S))
+        sim->notices.owed--;
+}
+
 bool notice_bars(struct sim *sim, int worker)
 {
     if (!sim->barred[worker])
         return false;
     sim->taken[worker] = false;
-    make_one(sim, RM_S);
+    sim->notices.owed++;
+    notice_makes_owed(sim);
     return true;
 }
 
 void notice_forgets(struct sim *sim)
 {
     int there = 0;
+    sim->notices.owed = 0; /* whoever is not there is made anew */
     for (int w = 0; w <= WORKERS; w++) {
         sim->barred[w] = false;
         there += sim->taken[w];
