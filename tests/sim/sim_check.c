@@ -264,7 +264,8 @@ void check_kept(struct sim *sim, int node, const struct message *m)
                  n->worker, m->stopped.update_step);
 }
 
-/* As it was written last; NULL: it is not there. */
+/* What is there is not written over, and one whose writer's sums it does not fit is found by the publisher
+ * and written anew: so the last one, unless it is the worse one. NULL: it is not there. */
 static const struct slice *slice_of(const struct sim *sim, const struct msg_publish *p, int part, int parts)
 {
     const struct slice *found = NULL;
@@ -272,7 +273,7 @@ static const struct slice *slice_of(const struct sim *sim, const struct msg_publ
     for (int64_t i = first; i < sim->slices; i++) {
         const struct slice *s = &sim->slice[i % SLICES_MAX];
         if (s->used && s->step == p->step && s->final == p->final && s->part == part && s->parts == parts &&
-            s->hash == sim_lineage_hash(p->lineage))
+            s->hash == sim_lineage_hash(p->lineage) && (!found || found->flaw))
             found = s;
     }
     return found;

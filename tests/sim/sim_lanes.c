@@ -9,11 +9,12 @@
 
 enum { LANES = RM_WORKERS_MAX, SLOW_IN_100 = 3 };
 
-/* Of a lane; the others take their share of the pass. */
+/* How long a pass takes, of which some lanes are slow. Not where a notice has to be kept to the moment: a
+ * leave has the time of two steps such as were made before. */
 rm_time lanes_take(struct sim *sim, int node, rm_time drawn)
 {
     const struct node *n = &sim->node[node];
-    if (!sim->scenario.beside || sim->replay || n->trainer.ring < 0)
+    if (!sim->scenario.beside || sim->scenario.calm || sim->replay || n->trainer.ring < 0)
         return drawn;
     int own = LANES / sim->ring[n->trainer.ring].count;
     for (int lane = 0; lane < own; lane++) {

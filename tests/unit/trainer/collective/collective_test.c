@@ -404,7 +404,7 @@ Test(collective, a_rank_that_adds_nothing_has_the_sum_of_the_others)
     }
 }
 /* Each is lost if somebody sleeps and nobody wakes him. */
-Test(collective, a_hundred_thousand_small_sums_come_to_an_end, .timeout = 600)
+Test(collective, a_hundred_thousand_small_sums_come_to_an_end)
 {
     static const struct {
         int world, rounds;
