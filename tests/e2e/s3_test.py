@@ -113,18 +113,18 @@ def flip(s3, name, at=0.6):
 
 @pytest.fixture(name="interrupted")
 def interrupted_run(tmp_path, launch, s3):
-    """A run interrupted after step 20, with two checkpoints; returns the names, newest last."""
+    """A run interrupted after step 20, with two checkpoints, or one more that would go next; returns the names, newest last."""
     run = launch(make_job(tmp_path / "one", s3.uri, workers__target=2), env=s3.env)
     run.read_until("checkpointSaved", step=lambda step: step >= 20)
     run.interrupt()
     assert run.wait() == 130, run.tail()
-    assert len(s3.checkpoints()) == 2
+    assert len(s3.checkpoints()) in (2, 3)
     return s3.checkpoints()
 
 
 def test_bytes_flipped_in_any_object_are_found_before_use(tmp_path, finish, s3, interrupted, reference):
     """Each object of the newest checkpoint in turn, which is put right again; then one is left as it is."""
-    old, newest = interrupted
+    *_, old, newest = interrupted
     victims = s3.names(f"{newest}/")
     assert len(victims) >= 4, victims
     for name in victims:
