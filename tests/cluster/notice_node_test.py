@@ -22,7 +22,7 @@ import rig
 from node_rig import SPREAD, coordinator_on, hurry, name_of
 
 STEPS = 400  # they hurry in the end
-MANY_STEPS = 1000  # of stories that take longer, also on a fast machine
+MANY_STEPS = 2000  # of stories that take longer, also on a fast machine
 CLOUDS = {1: "aws", 2: "gce", 3: "azure"}  # by node
 SOURCES = {1: "aws-spot", 2: "gce-preempted", 3: "azure-scheduled-event"}
 AGENTS = "ringmaster-node"  # their namespace
@@ -375,8 +375,8 @@ def test_a_notice_may_come_during_a_save_a_join_and_a_coordinators_end(fourth, s
 
 
 def ask(cluster, address):
-    """The coordinator's status, past the API server."""
-    return json.loads(cluster.call("curl", "-sf", "-m", "10", f"http://{address}:7070/v1/status"))
+    """The coordinator's status, past the API server; how long a machine with other work takes for it is no matter."""
+    return json.loads(cluster.call("curl", "-sf", "-m", "60", f"http://{address}:7070/v1/status"))
 
 
 @pytest.mark.turns(2)
