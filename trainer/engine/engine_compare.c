@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/str.h"
+#include "common/os/log.h"
 #include "trainer/engine/engine_parts.h"
 #include "trainer/exact/header.h"
 #include "trainer/state/state.h"
@@ -47,19 +48,11 @@ static void look_at_own_state(struct engine *e, int64_t step, struct elastic_res
              (long long)step);
 }
 
-/* Nobody's lanes of them are added. Whose state is not that of most gets theirs; where there are no most, who
- * finds that its own has changed; and where nobody does, all give theirs up, and the newest checkpoint
- * counts. */
-void engine_states_differ(struct engine *e, const uint32_t *header, struct worker_set odd, int64_t step,
-                          struct elastic_result *ret)
+static void go_by_majority(const struct engine *e, struct worker_set odd, int64_t step,
+                           struct elastic_result *ret)
 {
-    bool tie = set_count(odd) == e->ring->world;
-    if (tie && !header_all_sure(header, e->layout.tensors, e->spec->batch.lanes)) {
-        look_at_own_state(e, step, ret);
-        return;
-    }
     ret->minority = set_has(odd, e->ring->rank);
-    ret->outvoted = ret->minority && !tie;
+    ret->outvoted = ret->minority && set_count(odd) < e->ring->world;
     ret->outcome = ret->minority ? OUTCOME_PROOF : OUTCOME_LINEAGE;
     ret->class = ret->outvoted ? CLASS_MACHINE : CLASS_PAIR;
     if (ret->outvoted && e->fresh)
@@ -81,6 +74,33 @@ void engine_states_differ(struct engine *e, const uint32_t *header, struct worke
                  (long long)step);
     else
         text_copy(ret->text, sizeof ret->text, "workers hold states with different bits");
+}
+
+/* Who is first to say so breaks the ring, and one that has not read the header yet, or still looks at its
+ * state, would need another ring to find the same. A sum comes to an end once all ranks have added to it;
+ * that it fails is no news: each knows already what it has to say. */
+static void wait_for_all_to_know(struct engine *e)
+{
+    uint32_t here = 0, all;
+    struct collective_segment word = {.from = &here, .to = &all, .count = 1};
+    struct error err;
+    int worker;
+    if (engine_reduce(e, &word, 1, &worker, &err) < 0)
+        log_info("the ring broke before all had seen that their states differ", "error=\"%s\"", err.text);
+}
+
+/* Nobody's lanes of them are added. Whose state is not that of most gets theirs; where there are no most, who
+ * finds that its own has changed; and where nobody does, all give theirs up, and the newest checkpoint
+ * counts. */
+void engine_states_differ(struct engine *e, const uint32_t *header, struct worker_set odd, int64_t step,
+                          struct elastic_result *ret)
+{
+    bool tie = set_count(odd) == e->ring->world;
+    if (tie && !header_all_sure(header, e->layout.tensors, e->spec->batch.lanes))
+        look_at_own_state(e, step, ret);
+    else
+        go_by_majority(e, odd, step, ret);
+    wait_for_all_to_know(e);
 }
 
 /* from and to are zeroes. As its updates wrote it: nothing is read for it. */
