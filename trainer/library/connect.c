@@ -54,7 +54,7 @@ bool job_ended(struct rm_job *job)
         struct program_welcome welcome;
     } packet;
     ssize_t got;
-    while (!job->ended && (got = socket_receive(job->fd, &packet, sizeof packet, NULL, 1)) > 0)
+    while (!job->ended && (got = socket_receive(job->fd, &packet, sizeof packet, NULL, 0)) > 0)
         if (got == sizeof packet.task && packet.task.word == PROGRAM_TASK && packet.task.kind == PROGRAM_END)
             job_keep_end(job, &packet.task);
     return job->ended;

@@ -123,7 +123,7 @@ RM_API int rm_gradient(struct rm_job *job, const char *name, int64_t count);
 /* While a LANE or an UPDATE is under way: all gradients; else NULL. */
 RM_API float *rm_gradients(struct rm_job *job);
 
-/* Says that the task before is done, and waits for the next one. */
+/* Says that the task before is done, and waits for the next one: AGAIN comes a few times a second. */
 RM_API int rm_next(struct rm_job *job, struct rm_task *task);
 
 /* The lane is done: its gradient lies in place, and this is its mean loss. */

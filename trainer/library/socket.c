@@ -1,6 +1,7 @@
 #include "trainer/library/socket.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -44,8 +45,9 @@ int socket_send(int fd, const void *packet, size_t bytes)
     return sent == (ssize_t)bytes ? 0 : -1;
 }
 
-ssize_t socket_receive(int fd, void *packet, size_t room, int *passed, int now)
+ssize_t socket_receive(int fd, void *packet, size_t room, int *passed, int wait_ms)
 {
+    struct pollfd readable = {.fd = fd, .events = POLLIN};
     union {
         struct cmsghdr header;
         char bytes[CMSG_SPACE(sizeof(int))];
@@ -57,7 +59,9 @@ ssize_t socket_receive(int fd, void *packet, size_t room, int *passed, int now)
         message.msg_control = &control;
         message.msg_controllen = sizeof control;
     }
-    ssize_t got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | (now ? MSG_DONTWAIT : 0));
+    if (poll(&readable, 1, wait_ms) < 0)
+        return -1;
+    ssize_t got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (got < 0)
         return -1;
     struct cmsghdr *first = passed ? CMSG_FIRSTHDR(&message) : NULL;

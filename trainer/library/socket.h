@@ -15,8 +15,8 @@ int socket_connect(const char *path);
 int socket_send(int fd, const void *packet, size_t bytes);
 
 /* Bytes of the next packet (0: the other side has closed), or -1 with errno: EINTR where a signal came,
- * EMSGSIZE where the packet is longer than `room`. A descriptor that came along goes to *passed, else -1;
- * passed may be NULL. With `now` it does not wait: EAGAIN. */
-ssize_t socket_receive(int fd, void *packet, size_t room, int *passed, int now);
+ * EAGAIN where nothing did for wait_ms, EMSGSIZE where the packet is longer than `room`. A descriptor that
+ * came along goes to *passed, else -1; passed may be NULL. */
+ssize_t socket_receive(int fd, void *packet, size_t room, int *passed, int wait_ms);
 
 #endif

@@ -16,11 +16,15 @@ union answer {
 
 enum { CAME, INTERRUPTED };
 
+/* A signal that comes just before we wait interrupts nothing; an interpreter runs its handler only between
+ * two calls of ours. */
+enum { SIGNALS_WAIT_MS = 200 };
+
 /* The next packet of the trainer's, of the length of its kind. */
 static int receive_answer(struct rm_job *job, union answer *answer, int *passed)
 {
-    ssize_t got = socket_receive(job->fd, answer, sizeof *answer, passed, 0);
-    if (got < 0 && errno == EINTR)
+    ssize_t got = socket_receive(job->fd, answer, sizeof *answer, passed, SIGNALS_WAIT_MS);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN))
         return INTERRUPTED;
     if (got <= 0) {
         errno = got < 0 ? errno : 0;

@@ -14,7 +14,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MEMORY = 1 << 16, BEFORE = 1, NO_MEMORY, SHORT_MEMORY, PLACES, LANES, LANGUAGE, ODD_TASK, WELCOMES };
+enum {
+    MEMORY = 1 << 16,
+    BEFORE = 1,
+    NO_MEMORY,
+    SHORT_MEMORY,
+    PLACES,
+    LANES,
+    LANGUAGE,
+    ODD_TASK,
+    WELCOMES,
+    MUTE
+};
 
 static char folder[] = "/tmp/library-test-XXXXXX", path[64];
 static pid_t trainer;
@@ -128,15 +139,37 @@ static struct rm_job *connected(void)
     return job;
 }
 
+/* As a program asks: until something came. */
+static int next_task(struct rm_job *job, struct rm_task *task)
+{
+    int result;
+    do
+        result = rm_next(job, task);
+    while (result == 0 && task->kind == RM_AGAIN);
+    return result;
+}
+
 static void check_refused(int how, const char *sentence)
 {
     trainer_that(how);
     struct rm_job *job = connected();
     struct rm_task task;
-    cr_assert_eq(rm_next(job, &task), -1);
+    cr_assert_eq(next_task(job, &task), -1);
     cr_assert(strstr(rm_why(job), sentence), "%s", rm_why(job));
-    cr_assert_eq(rm_next(job, &task), -1);
+    cr_assert_eq(next_task(job, &task), -1);
     cr_assert(strstr(rm_why(job), sentence), "it says something else now: %s", rm_why(job));
+    rm_close(job);
+}
+
+/* Its handler would run between two calls, so that none may wait for ever. */
+Test(library, comes_back_from_a_mute_trainer_so_that_a_signal_that_came_before_is_looked_at, .timeout = 60,
+     .fini = clean)
+{
+    struct rm_task task = {.kind = RM_END};
+    trainer_that(MUTE);
+    struct rm_job *job = connected();
+    cr_assert_eq(rm_next(job, &task), 0);
+    cr_assert_eq(task.kind, RM_AGAIN);
     rm_close(job);
 }
 
@@ -220,7 +253,7 @@ Test(library, refuses_what_is_out_of_order, .fini = clean)
     struct rm_job *job = rm_connect(&o);
     struct rm_task task;
     struct rm_tensor tensor;
-    cr_assert_eq(rm_next(job, &task), -1);
+    cr_assert_eq(next_task(job, &task), -1);
     cr_assert(strstr(rm_why(job), "there is no gradient"));
     cr_assert_eq(rm_gradient(job, "", 1), -1);
     cr_assert_eq(rm_gradient(job, "w", 0), -1);
@@ -229,7 +262,7 @@ Test(library, refuses_what_is_out_of_order, .fini = clean)
     cr_assert_eq(rm_find(job, "model.w", &tensor), -1);
     cr_assert_null(rm_gradients(job));
     cr_assert_eq(rm_gradient(job, "w", 4), 0);
-    cr_assert_eq(rm_next(job, &task), -1);
+    cr_assert_eq(next_task(job, &task), -1);
     cr_assert(strstr(rm_why(job), "the state has no tensor"));
     rm_close(job);
 }
@@ -281,7 +314,8 @@ Test(library, does_not_speak_for_a_forked_child, .fini = clean)
     pid_t child = fork();
     if (!child) {
         struct rm_task task;
-        _exit(rm_next(job, &task) == -1 && strstr(rm_why(job), "a forked child can't speak for it") ? 0 : 1);
+        _exit(next_task(job, &task) == -1 && strstr(rm_why(job), "a forked child can't speak for it") ? 0
+                                                                                                      : 1);
     }
     int status;
     cr_assert_eq(waitpid(child, &status, 0), child);
