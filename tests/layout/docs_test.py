@@ -48,6 +48,25 @@ def test_a_metric_has_one_name_and_one_program_that_tells_it():
     assert len(names) > 60 and sorted(names) == sorted(set(names)), [name for name in set(names) if names.count(name) > 1]
 
 
+def the_tests():
+    """Names of tests, of the files that hold them, and of those that CMake makes of seeds."""
+    names = set()
+    for path in (ROOT / "tests").rglob("*"):
+        if path.suffix in (".c", ".py"):
+            text = path.read_text(encoding="utf-8")
+            names |= {path.stem, *re.findall(r"^def (test_\w+)", text, re.MULTILINE), *re.findall(r"\bTest\(\s*\w+,\s*(\w+)", text)}
+    return names
+
+
+def test_a_bug_is_held_by_tests_that_are_there():
+    tests = the_tests()
+    held = [(number, name) for number, line in enumerate((ROOT / "docs/bugs.md").read_text(encoding="utf-8").splitlines(), 1) if line.startswith("| ")
+            for name in re.findall(r"`(\w+_\w+_\w+_\w+)(?:\[[^`]*\])?`", re.split(r"(?<!\\)\|", line)[-2]) if not re.match(r"sim_\w+seed_\d+$", name)]
+    assert len(held) > 300, "the page's last column names tests"
+    missing = [f"docs/bugs.md:{number}: there is no test {name}" for number, name in held if name not in tests]
+    assert not missing, "\n".join(missing)
+
+
 PAGE = """# A page
 
 Say `ringmaster run FILE --fast` or, in two lines, `tools/check
