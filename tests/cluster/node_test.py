@@ -86,7 +86,7 @@ def test_workers_that_are_deleted_evicted_or_tainted_leave_and_are_replaced(star
     assert status["restarts"]["preemption"] >= 3 and status["restarts"]["failure"] == 0, status["restarts"]
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 def test_who_is_on_a_machine_that_may_go_leaves_once_its_replacement_is_in_the_ring(start, weights, place):
     training = start(workers={"min": 3}, pod=SPREAD, coordinator=coordinator_on(1))
     said = training.until_ring_of(3)
@@ -201,7 +201,7 @@ def test_machines_that_vanish_with_a_worker_or_with_the_coordinator_cost_nothing
     assert status["restarts"]["infrastructure"] >= 2, status["restarts"]
 
 
-@pytest.mark.turns(1)
+@pytest.mark.turns(5)
 def test_a_machine_that_is_drained_with_the_coordinator_leaves_nobody_waiting(start, weights, place):
     coordinator = coordinator_on(2)
     coordinator["template"]["spec"]["terminationGracePeriodSeconds"] = 2 * node_rig.DEADLINE_S  # it could serve on for longer than we wait
@@ -222,7 +222,7 @@ def test_a_machine_that_is_drained_with_the_coordinator_leaves_nobody_waiting(st
     assert status["restarts"]["preemption"] >= 2 and status["restarts"]["failure"] == 0, status["restarts"]
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(0)
 def test_who_fails_again_and_again_is_left_out_and_what_a_deadline_stops_another_job_goes_on_with(start, weights, place):
     training = start(failurePolicy={"maxRestarts": 1})
     said = training.until_ring_of(3)
@@ -282,7 +282,7 @@ def test_on_a_machine_of_another_kind_a_worker_is_refused_and_made_anew_elsewher
     assert "WorkerRefused" in training.events()
 
 
-@pytest.mark.turns(0)
+@pytest.mark.turns(2)
 def test_a_job_grows_onto_a_new_machine_and_shrinks(start, weights, place, node_cluster):
     training = start(pod=SPREAD)
     said = training.until_ring_of(3)
@@ -325,7 +325,7 @@ def test_the_coordinator_dies_the_job_is_suspended_and_the_operator_is_away_at_t
     assert training.finish()["result"]["weightsSha256"] == weights
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(5)
 def test_prometheus_finds_the_pods_of_a_job_and_the_operator_by_the_charts_monitors(start, place, node_cluster, tmp_path):
     monitors = monitor_rig.install(node_cluster)
     training = start()

@@ -284,7 +284,7 @@ def test_who_is_on_a_machine_of_that_cloud_goes_elsewhere_in_time_and_nothing_is
     ends_well(training, weights)
 
 
-@pytest.mark.turns(0)
+@pytest.mark.turns(3)
 def test_of_three_machines_of_four_that_go_at_once_all_workers_come_together_on_the_last(fourth, start, weights, metadata, place):
     fourth()
     training = start(workers={"target": 4}, coordinator=coordinator_on(4))
@@ -296,7 +296,7 @@ def test_of_three_machines_of_four_that_go_at_once_all_workers_come_together_on_
     ends_well(training, weights)
 
 
-@pytest.mark.turns(3)
+@pytest.mark.turns(1)
 def test_what_all_machines_take_along_within_15_s_is_saved_before_and_goes_on_where_another_one_comes(fourth, start, weights, metadata):
     """Google's machines tell no time: it has its 30 s."""
     training = start()
@@ -356,7 +356,7 @@ def notice_while_the_coordinator_ends(training, metadata, before, number):
     return said
 
 
-@pytest.mark.turns(1)
+@pytest.mark.turns(5)
 def test_a_notice_may_come_during_a_save_a_join_and_a_coordinators_end(fourth, start, weights_of_many, metadata, place):
     fourth()
     store = {**node_rig.local_job("x", 1)["spec"]["checkpoint"], "secretRef": {"name": "store"}}
@@ -379,7 +379,7 @@ def ask(cluster, address):
     return json.loads(cluster.call("curl", "-sf", "-m", "60", f"http://{address}:7070/v1/status"))
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 def test_a_notice_is_heard_and_a_leave_made_while_the_api_server_is_away(start, weights_of_many, metadata, place, node_cluster):
     training = start(MANY_STEPS, coordinator=coordinator_on(1))
     said = a_ring_that_listens(training)

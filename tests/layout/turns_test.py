@@ -1,4 +1,4 @@
-"""What takes turns in tools/check: of any four commits in a row each story runs in one, and the check ends in time and with its count."""
+"""What takes turns in tools/check: of any six commits in a row each story runs in one, and the check ends in time and with its count."""
 
 import concurrent.futures
 import json
@@ -53,13 +53,13 @@ def fixture_repository(tmp_path):
     return folder
 
 
-def test_four_commits_in_a_row_have_four_turns_and_a_commit_always_the_same(repository):
+def test_six_commits_in_a_row_have_six_turns_and_a_commit_always_the_same(repository):
     found = []
-    for number in range(8):
+    for number in range(2 * turns.TURNS):
         git(repository, "commit", "-q", "--allow-empty", "-m", str(number))
         found.append(turns.turn_of(repository)[0])
         assert turns.turn_of(repository)[0] == found[-1]
-    assert sorted(found[:4]) == [0, 1, 2, 3] and found[:4] == found[4:]
+    assert sorted(found[:turns.TURNS]) == list(range(turns.TURNS)) and found[:turns.TURNS] == found[turns.TURNS:]
 
 
 def test_each_story_of_the_list_is_one_of_the_tree():
@@ -77,11 +77,11 @@ def test_a_listed_story_takes_turns_with_all_its_cases():
 
 
 def test_the_list_is_made_from_what_a_check_measured_and_keeps_who_had_no_turn_in_it():
-    times = ("80.0\tbuild asan\n9.0\tend to end: tests.e2e.a_test.test_a[x]\n7.0\tend to end: tests.e2e.a_test.test_b[1]\n7.0\tend to end: tests.e2e.a_test.test_b[2]\n"
+    times = ("80.0\tbuild asan\n9.0\tend to end: tests.e2e.a_test.test_a[x]\n4.0\tend to end: tests.e2e.a_test.test_b[1]\n4.0\tend to end: tests.e2e.a_test.test_b[2]\n"
              "300.0\tcluster: tests.cluster.b_test.test_marked\n1.0\tend to end: tests.e2e.a_test.test_short\n2.0\tcluster: tests.cluster.b_test.test_quick_now\n")
     before = "# long\nb_test.py::test_quick_now # 20\nc_test.py::test_of_another_turn # 30\n"
     made = turns.list_of(times, before, marked=lambda story: story.endswith("marked"))
-    assert made.splitlines()[1:] == ["a_test.py::test_a # 9", "a_test.py::test_b # 14", "c_test.py::test_of_another_turn # 30"]
+    assert made.splitlines()[1:] == ["a_test.py::test_a # 9", "a_test.py::test_b # 8", "c_test.py::test_of_another_turn # 30"]
     assert turns.listed(made) == {"a_test.py::test_a", "a_test.py::test_b", "c_test.py::test_of_another_turn"}
 
 
