@@ -62,6 +62,13 @@ static bool is_of_store(enum msg_type type)
     return type == MSG_LOAD || type == MSG_SNAPSHOT || type == MSG_SNAPSHOT_WANTED;
 }
 
+/* That it ended its agent says, and that it hangs its coordinator. */
+static bool is_said_by_others(const struct agent *st, enum msg_fault_kind kind)
+{
+    return kind == FAULT_TRAINER_EXIT || kind == FAULT_HANG ||
+           (st->settings.launcher && kind == FAULT_STORAGE);
+}
+
 /* NULL: nothing is wrong with it. */
 static const char *what_is_wrong(const struct agent *st, const struct message *m)
 {
@@ -71,6 +78,8 @@ static const char *what_is_wrong(const struct agent *st, const struct message *m
         return "without its pid";
     if (st->settings.launcher && is_of_store(m->type))
         return "and has no state";
+    if (m->type == MSG_FAULT && is_said_by_others(st, m->fault.kind))
+        return "of a kind that only others can say of it";
     if (m->type == MSG_SNAPSHOT && (st->writing || st->write_waits))
         return "while the memory that it lies in was not its own again";
     return NULL;

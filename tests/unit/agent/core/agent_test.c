@@ -322,6 +322,8 @@ static void keep_all(struct play *p)
     static const enum msg_type newest[] = {MSG_FAULT, MSG_READY, MSG_FINISHED};
     for (int i = 0; i < 3; i++) {
         message_init(&m, newest[i]);
+        if (m.type == MSG_FAULT)
+            m.fault.kind = FAULT_RING;
         from_trainer(p, &m);
     }
 }

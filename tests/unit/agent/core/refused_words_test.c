@@ -130,6 +130,43 @@ Test(refused_words, a_second_snapshot_while_the_first_waits_for_the_store_ends_i
     it_is_ended_for("it said `snapshot` while");
 }
 
+static void says_a_fault(enum msg_fault_kind kind)
+{
+    static struct message m;
+    message_init(&m, MSG_FAULT);
+    m.fault.kind = kind;
+    m.fault.peer = m.fault.step = -1;
+    says(&m);
+}
+
+static const char said_by_others[] = "it said `fault` of a kind that only others can say of it";
+
+Test(refused_words, its_own_end_is_not_a_trainers_to_tell, .init = arrange, .fini = dismiss)
+{
+    says_a_fault(FAULT_TRAINER_EXIT);
+    it_is_ended_for(said_by_others);
+}
+
+Test(refused_words, that_it_hangs_is_not_a_trainers_to_tell, .init = arrange, .fini = dismiss)
+{
+    says_a_fault(FAULT_HANG);
+    it_is_ended_for(said_by_others);
+}
+
+Test(refused_words, a_launcher_knows_nothing_of_a_store, .init = arrange_launcher, .fini = dismiss)
+{
+    says_a_fault(FAULT_STORAGE);
+    it_is_ended_for(said_by_others);
+}
+
+Test(refused_words, a_step_that_it_was_asked_to_save_and_does_not_hold_is_a_trainers_to_tell, .init = arrange,
+     .fini = dismiss)
+{
+    says_a_fault(FAULT_STORAGE);
+    cr_assert_null(did(AGENT_KILL));
+    cr_assert_eq(did(AGENT_SEND_CONTROL)->message->fault.kind, FAULT_STORAGE);
+}
+
 Test(refused_words, a_snapshot_after_the_memory_was_given_back_is_written, .init = arrange, .fini = dismiss)
 {
     leaves_a_snapshot(10);
