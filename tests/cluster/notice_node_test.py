@@ -381,13 +381,13 @@ def ask(cluster, address):
 
 @pytest.mark.turns(4)
 def test_a_notice_is_heard_and_a_leave_made_while_the_api_server_is_away(start, weights_of_many, metadata, place, node_cluster):
+    weights_of_many.result()  # its run is watched through the API server; a job that began beside it would be over as soon
     training = start(MANY_STEPS, coordinator=coordinator_on(1))
     said = a_ring_that_listens(training)
     address = training.pods("coordinator")[-1]["status"]["podIP"]
     going = [index_of(pod) for pod in workers_on(training, [3])]
     assert going, training.story()
     place("taint", "node", "node-3", FULL)
-    weights_of_many.result()  # its run is watched through the API server
     plane = control_plane.ControlPlane(node_cluster)
     plane.api_server_away()
     try:
