@@ -423,6 +423,18 @@ static int publish_all(struct publisher *p, struct error *err)
     return 0;
 }
 
+/* What is unfinished and older than the last one has been overtaken twice; younger pieces may be all there
+ * and wait for their publisher. Behind the end of a run nothing is published, so there it goes too, and last:
+ * of what another agent is deleting only the manifest may be gone. The end has been read back; of others:
+ * checkpoint_settle. */
+static void forget_older(const struct checkpoint_publication *publication, int64_t step)
+{
+    struct object_store *store = publication->store;
+    if (publication->final)
+        standing_remove(store, step, publication->keep);
+    files_collect(store, publication->final ? step : standing_before(store, step));
+}
+
 int checkpoint_publish(const struct checkpoint_publication *publication, struct manifest *ret,
                        struct error *err)
 {
@@ -433,13 +445,7 @@ int checkpoint_publish(const struct checkpoint_publication *publication, struct 
     p->store = publication->store;
     int result = publish_all(p, err);
     if (result == 0) {
-        /* The end of a run publishes nothing of an earlier step after this. Of others, what is unfinished and
-         * older than the last one has been overtaken twice; younger pieces may be all there and wait for
-         * their publisher. */
-        int64_t step = p->manifest.step;
-        files_collect(p->store, publication->final ? step : standing_before(p->store, step));
-        if (publication->final) /* it has been read back; of others: checkpoint_settle */
-            standing_remove(p->store, step, publication->keep);
+        forget_older(publication, p->manifest.step);
         *ret = p->manifest;
     }
     folder_texts_clear(&p->texts);

@@ -18,13 +18,15 @@ static struct model_layout *layout;
 static const struct object_ops *true_ops;
 static struct object_ops ops;
 static struct {
-    bool memory;       /* a page in memory is wrong: whoever reads past it gets the right bytes */
-    bool any;          /* other bytes each time */
-    bool unseen;       /* a file is not found by its name, though it is listed */
-    bool always;       /* the same byte of a file is wrong each time, wherever it is read from */
-    const char *once;  /* one read inside of a file of such a name is wrong, and no other */
-    atomic_int fails;  /* reads that fail with EIO from now on */
-    atomic_int past;   /* reads that passed the memory */
+    bool memory;      /* a page in memory is wrong: whoever reads past it gets the right bytes */
+    bool any;         /* other bytes each time */
+    bool unseen;      /* a file is not found by its name, though it is listed */
+    bool always;      /* the same byte of a file is wrong each time, wherever it is read from */
+    bool overtaken;   /* whoever asks for the first manifest finds that somebody else has just removed it, and
+                         died */
+    const char *once; /* one read inside of a file of such a name is wrong, and no other */
+    atomic_int fails; /* reads that fail with EIO from now on */
+    atomic_int past;  /* reads that passed the memory */
     atomic_int number; /* of a lie */
 } lie;
 
@@ -74,6 +76,10 @@ static int head_wrong(struct object_store *store, const char *name, struct objec
 static int get_wrong(struct object_store *store, const char *name, int64_t most, struct str *out,
                      struct error *err)
 {
+    char path[512];
+    fixture_path(path, "step-00000001/manifest.json");
+    if (lie.overtaken && strstr(name, "step-00000001/manifest"))
+        unlink(path);
     if (true_ops->get(store, name, most, out, err) < 0)
         return -1;
     if (lie.memory && !store->past_caches && out->length)
@@ -249,4 +255,14 @@ Test(doubt, an_export_of_which_a_part_arrives_wrong_is_refused_and_the_next_one_
     same_bytes("step-00000002/model.safetensors", "exported/model.safetensors");
     same_bytes("step-00000002/config.json", "exported/config.json");
     object_free(target), free(layout);
+}
+
+Test(doubt, what_another_machine_died_over_while_it_deleted_it_goes_with_the_end_of_the_run)
+{
+    struct fixture_save save = {.layout = layout, .step = 3, .seed = 3, .parts = 2, .keep = 1, .final = true};
+    lie.overtaken = true;
+    fixture_save(&save, &m);
+    cr_assert(fixture_has("final/manifest.json") && fixture_has("step-00000002/manifest.json"));
+    cr_assert_not(fixture_has("step-00000001/manifest.json"));
+    cr_assert_not(fixture_has("step-00000001/model.safetensors"), "nobody would ever remove it");
 }
