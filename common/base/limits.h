@@ -13,6 +13,7 @@ enum {
     RM_LANES_MAX = 1024, /* lanes of one step */
     RM_LAYERS_MAX = 96,  /* transformer blocks */
     RM_TENSORS_MAX = 12 * RM_LAYERS_MAX + 4,
+    RM_EXPONENT_MOST = 100,     /* a tensor's k, in which its gradient is added up: -100 to 100 */
     RM_URI_MAX = 1024,          /* bytes of a URI or path, with its NUL */
     RM_ADDRESS_MAX = 64,        /* "127.0.0.1:40312", with its NUL */
     RM_WHY_MAX = 192,           /* a reason's sentence, with its NUL */

@@ -10,8 +10,6 @@
 #include "common/wire/json.h"
 #include "common/wire/message_fields.h"
 
-enum { K_MOST = 100 };
-
 static const void *place(const struct message_field *f, const void *base)
 {
     return (const char *)base + f->at;
@@ -212,8 +210,8 @@ static int read_ints(const struct message_field *f, const struct js *array, void
 {
     void *p = (char *)base + f->at;
     for (size_t i = 0; i < js_size(array); i++) {
-        int64_t v, low = f->kind == MSG_FIELD_BYTES ? -K_MOST : f->low;
-        int64_t high = f->kind == MSG_FIELD_BYTES ? K_MOST : f->limit;
+        int64_t v, low = f->kind == MSG_FIELD_BYTES ? -RM_EXPONENT_MOST : f->low;
+        int64_t high = f->kind == MSG_FIELD_BYTES ? RM_EXPONENT_MOST : f->limit;
         if (!js_as_int(js_at(array, i), &v) || v < low || v > high)
             return err_set(err, ERR_PROTOCOL, "%s[%zu] is not a number from %" PRId64 " to %" PRId64, f->name,
                            i, low, high);

@@ -343,11 +343,47 @@ static void on_worker(const struct turn *turn, struct rdzv_worker *w, const stru
     }
 }
 
+/* -1: it names none. */
+static int64_t newest_step_in(const struct message *m)
+{
+    switch (m->type) {
+    case MSG_HELLO:
+        return m->hello.state.step;
+    case MSG_HEARTBEAT:
+        return m->heartbeat.step;
+    case MSG_PROGRESS:
+        return m->progress.step;
+    case MSG_EVALUATED:
+        return m->evaluated.step;
+    case MSG_STOPPED:
+        return m->stopped.update_step > m->stopped.state.step ? m->stopped.update_step
+                                                              : m->stopped.state.step;
+    case MSG_READY:
+        return m->ready.state.step;
+    case MSG_FINISHED:
+        return m->finished.step;
+    case MSG_CHECKPOINTED:
+        return m->checkpointed.step;
+    case MSG_PUBLISHED:
+        return m->published.step;
+    default:
+        return -1;
+    }
+}
+
+/* Nobody can have made it: who says so is not heard, and is waited for as one that says nothing. */
+static bool is_behind_the_end(const struct rdzv *st, const struct message *m)
+{
+    return !st->settings.program && newest_step_in(m) > st->settings.steps;
+}
+
 static void on_message(const struct turn *turn, const struct rdzv_event *event)
 {
     struct rdzv *st = turn->st;
     const struct message *m = event->message;
     struct rdzv_worker *w = by_conn(st, event->conn); /* NULL: refused or replaced */
+    if (is_behind_the_end(st, m))
+        return;
     if (m->type == MSG_HELLO && m->term > st->settings.term) {
         rdzv_step_down(turn, m->term);
     } else if (m->type == MSG_HELLO) {

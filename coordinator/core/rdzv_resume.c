@@ -64,6 +64,8 @@ bool rdzv_may_load(const struct rdzv *st, const struct msg_checkpoint *c)
 {
     if (!st->settings.resume && c->step > st->saved)
         return false; /* left by an earlier run */
+    if (!st->settings.program && c->step > st->settings.steps)
+        return false; /* of another job, whatever it says of itself */
     return !rdzv_is_refused(st, c);
 }
 

@@ -151,7 +151,8 @@ void rdzv_published(const struct turn *turn, const struct msg_published *p)
     st->saved_at = turn->now;
     rdzv_interval_published(turn, p->step);
     const struct rdzv_collection *whole = whole_one(st, p);
-    if (whole) {
+    bool overtaken = !p->final && p->step < st->saved; /* all went on from a newer one meanwhile */
+    if (whole && !overtaken) {
         tell_published(turn, p);
         if (p->final && whole->digest_known)
             memcpy(st->digest, whole->digest, RM_HASH_BYTES);

@@ -52,7 +52,8 @@ bool rdzv_gives_in_time(const struct rdzv *st, const struct rdzv_worker *w)
 
 bool rdzv_candidate(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    return rdzv_usable(st, w) && !w->leaving && !rdzv_held_back(st, w);
+    bool is_held_back = rdzv_pauses(st, w) || rdzv_sees_another_folder(st, w);
+    return rdzv_usable(st, w) && !w->leaving && !is_held_back;
 }
 
 int rdzv_candidates(const struct rdzv *st)

@@ -225,8 +225,7 @@ static void report_progress(struct elastic *st, struct elastic_out *out, int64_t
 
 /* ---- a new ring ---- */
 
-/* Which command brings the state to what the role wants; false with a sentence where the role can't be ours.
- */
+/* The command that brings the state to what the role wants; false with a sentence where it can't be ours. */
 static bool choose_way(struct elastic *st, char *why, size_t size)
 {
     const struct msg_form *f = &st->form.form;
@@ -236,7 +235,7 @@ static bool choose_way(struct elastic *st, char *why, size_t size)
     st->transfer = commands[role];
     bool fits = true;
     if (role == ROLE_KEEP)
-        fits = msg_state_equal(&st->state, &f->resume);
+        fits = st->state.held && msg_state_equal(&st->state, &f->resume);
     if (role == ROLE_CATCH_UP)
         fits = st->state.held && st->state.step == f->resume.step - 1;
     if ((role == ROLE_CATCH_UP || role == ROLE_RECEIVE) && f->sources_count == 0)
@@ -341,7 +340,7 @@ static void next_save(struct elastic *st, struct elastic_out *out)
         return;
     }
     st->save_pending = false;
-    for (int i = 0; i < st->save.count; i++) {
+    for (int i = 0; i < st->save.count && st->running == CMD_NONE; i++) {
         if (st->save.worker[i] == st->settings.worker)
             run_snapshot(st, out, i, st->save.count, st->save.final);
     }
@@ -626,8 +625,9 @@ static void on_stop(struct elastic *st, const struct msg_stop *stop, struct elas
 
 static void on_form(struct elastic *st, const struct message *m)
 {
-    if (generation_compare(m->generation, st->generation) <= 0)
-        return;
+    if (generation_compare(m->generation, st->generation) <= 0 ||
+        (st->mode == MODE_FAULTED && !st->stop_pending))
+        return; /* who has failed is told to stop first */
     if (st->next_set && generation_compare(m->generation, st->next.generation) <= 0)
         return;
     message_copy(&st->next, m);

@@ -4,6 +4,9 @@
 
 #include "common/base/assert.h"
 #include "trainer/exact/proof.h"
+#include "trainer/exact/verdict.h"
+
+_Static_assert((int)EXACT_K_MAX == (int)RM_EXPONENT_MOST, "what is sent is what may be used");
 
 enum {
     LANE_MORE = 4, /* words of a lane beside its maxima */
@@ -124,7 +127,7 @@ bool header_rank_read(const uint32_t *header, int tensors, int lanes, int rank, 
     *out = (struct header_rank){.flags = slot[SAID] & LANES_FLAGS,
                                 .lane_us = slot[LANE_US],
                                 .state_sum = get_pair(slot + STATE_SUM),
-                                .audited = (int)slot[AUDITED] - 1,
+                                .audited = slot[AUDITED] > RM_LANES_MAX ? -1 : (int)slot[AUDITED] - 1,
                                 .audited_proof = get_pair(slot + AUDITED_PROOF)};
     memcpy(out->lineage, slot + LINEAGE, sizeof out->lineage);
     memcpy(&out->audited_loss, slot + AUDITED_LOSS, sizeof out->audited_loss);

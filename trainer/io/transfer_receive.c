@@ -188,6 +188,10 @@ static void *pull_main(void *arg)
 
 static int same_exponents(const struct fetch *f, struct error *err)
 {
+    for (int t = 0; t < f->tensors; t++)
+        if (f->pull[0].k[t] < -RM_EXPONENT_MOST || f->pull[0].k[t] > RM_EXPONENT_MOST)
+            return err_set(err, ERR_PROTOCOL, "a source names an exponent of %d, and the most is %d",
+                           (int)f->pull[0].k[t], RM_EXPONENT_MOST);
     for (int i = 1; i < f->want->sources; i++)
         if (memcmp(f->pull[i].k, f->pull[0].k, (size_t)f->tensors * 4))
             return err_set(err, ERR_PROTOCOL, "two sources disagree about the exponents");

@@ -17,8 +17,6 @@ enum {
     HASH_IS_NAMED = 4, /* since this version */
     PIECE_KEYS = 3,
     FILE_KEYS = 3,
-    K_LOWEST = -1024,
-    K_HIGHEST = 1024,
 };
 
 static const int64_t most = INT64_C(1) << 60; /* of a count or size; far above anything real */
@@ -244,7 +242,8 @@ static int read_k(struct manifest *m, const struct js *top, struct error *err)
                        12 * m->shape.layers + 4);
     for (int i = 0; i < m->tensors; i++) {
         int64_t value;
-        if (!js_as_int(js_at(list, (size_t)i), &value) || value < K_LOWEST || value > K_HIGHEST)
+        if (!js_as_int(js_at(list, (size_t)i), &value) || value < -RM_EXPONENT_MOST ||
+            value > RM_EXPONENT_MOST)
             return err_set(err, ERR_DATA, "k[%d] is no exponent", i);
         m->k[i] = (int)value;
     }

@@ -52,6 +52,42 @@ Test(ending, a_worker_that_tells_of_a_step_behind_the_last_one_does_not_keep_the
     story_end(&s);
 }
 
+/* 2^53 - 1 is the largest that a message can carry. */
+Test(ending, a_step_that_nobody_can_have_made_is_not_heard_whatever_says_it)
+{
+    const int64_t impossible = (INT64_C(1) << 53) - 1;
+    struct story s;
+    story_begin(&s, story_settings(1));
+    train_with(&s, 2);
+    progress(&s, 0, 3);
+    progress(&s, 1, impossible);
+    fault_of(&s, 0, FAULT_RING, 1, -1);
+    stopped(&s, 1, 101, 101);
+    stopped(&s, 0, 3, 101);
+    cr_assert_not(said(&s, " form "), "nobody has answered yet: %s", str_text(&s.log));
+    for (int w = 0; w < 2; w++)
+        stopped(&s, w, 3, 3);
+    cr_assert(said(&s, "resume=3:"), "%s", str_text(&s.log));
+    for (int w = 0; w < 2; w++)
+        ready(&s, w, 3);
+    progress(&s, 0, 4);
+    progress(&s, 1, 4);
+    cr_assert_eq(times_said(&s, "\"event\":\"step\""), 4, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(ending, a_checkpoint_behind_the_last_step_is_no_state_of_this_job)
+{
+    struct story s;
+    story_begin(&s, story_settings(1));
+    expect_workers(&s, 3);
+    first_come(&s, 2);
+    for (int w = 0; w < 2; w++)
+        listed(&s, w, 400, 40);
+    cr_assert(said(&s, "resume=40:"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 Test(ending, an_interrupt_before_the_last_step_still_interrupts)
 {
     struct story s;
@@ -196,5 +232,26 @@ Test(ending, a_leave_that_nobody_follows_ends_it_a_moment_later)
     leaving(&s, 0);
     after(&s, RM_S);
     cr_assert_eq(s.ended, 6, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* Of a coordinator that died agents repeat the pieces of a step that all have gone on from, or behind it. */
+Test(ending, a_checkpoint_that_is_published_behind_a_newer_one_is_no_news)
+{
+    struct story s;
+    story_begin(&s, story_settings(1));
+    expect_workers(&s, 3);
+    first_come(&s, 2);
+    for (int w = 0; w < 2; w++)
+        checkpointed(&s, w, 4, w, 2, false);
+    cr_assert(said(&s, "publish"), "%s", str_text(&s.log));
+    for (int w = 0; w < 2; w++)
+        listed(&s, w, 6, -1);
+    cr_assert(said(&s, "resume=6:"), "%s", str_text(&s.log));
+    published(&s, 0, 4, false);
+    cr_assert_not(said(&s, "checkpointSaved"), "%s", str_text(&s.log));
+    for (int w = 0; w < 2; w++)
+        ready(&s, w, 6);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
     story_end(&s);
 }

@@ -6,6 +6,7 @@
 static struct rdzv_settings patient(int min, bool pods)
 {
     struct rdzv_settings settings = story_settings(min);
+    settings.steps = 1000;
     settings.end_timeout = settings.save_patience = 600 * RM_S;
     settings.lost_after = settings.step_timeout = 3600 * RM_S;
     settings.max_restarts = 0;
@@ -284,4 +285,45 @@ Test(folders, where_nobody_can_do_without_it_a_run_ends_with_the_sentence)
     cr_assert_eq(s.ended, 4, "%s", str_text(&s.log));
     cr_assert(said(&s, sentence), "%s", str_text(&s.log));
     story_end(&s);
+}
+
+/* It may hold the newest state, and gives it to whoever comes; but it trains with nobody. */
+Test(folders, no_ring_is_made_of_who_sees_another_folder_or_of_fewer_than_min_without_it)
+{
+    for (int min = 1; min <= 2; min++) {
+        struct rdzv_settings settings = patient(min, true);
+        struct story s;
+        settings.lost_after = 5 * RM_S;
+        begin(&s, settings, &(struct machines){{"shared", "shared", ""}, {-1, -1, -1}, {0}});
+        for (int w = 0; w < 3; w++)
+            ready(&s, w, 0);
+        for (int w = 0; w < 3; w++)
+            progress(&s, w, 5);
+        checkpointed(&s, 0, 4, 0, 1, false);
+        published(&s, 0, 4, false);
+        lists_of(&s, 2, "own", -1);
+        for (int w = min == 1; w >= 0; w--)
+            closed(&s, w);
+        forget(&s);
+        they_live_on(&s, 3, 8);
+        for (int w = min == 2; w < 3; w++)
+            if (s.conn[w] >= 0)
+                stopped(&s, w, 5, 5);
+        they_live_on(&s, 3, 8);
+        cr_assert_not(said(&s, " form "), "min %d: %s", min, str_text(&s.log));
+        if (min == 2) { /* too few, but one who sees the job's folder can save what they hold */
+            checkpointed(&s, 1, 5, 0, 1, false);
+            published(&s, 1, 5, false);
+        }
+        cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING, "min %d: %s", min, str_text(&s.log));
+        s.attempt[0] = 1;
+        hello(&s, 0, -1);
+        stopped(&s, 0, -1, -1);
+        lists_of(&s, 0, "shared", -1);
+        they_live_on(&s, 3, 2);
+        cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "min %d: %s", min, str_text(&s.log));
+        cr_assert_eq(s.form.form.count, min, "%s", str_text(&s.log));
+        cr_assert_eq(s.form.form.resume.step, 5, "the state that only others hold: %s", str_text(&s.log));
+        story_end(&s);
+    }
 }

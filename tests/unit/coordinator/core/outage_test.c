@@ -119,14 +119,20 @@ Test(outage, ends_with_the_checkpoint_that_goes_through_which_says_how_long_it_w
 
 /* ---- of one worker alone ---- */
 
-static void begin_three(struct story *s, int min)
+static void begin_three_of(struct story *s, int min, int64_t steps)
 {
     struct rdzv_settings settings = remote();
+    settings.steps = steps;
     settings.workers_min = min;
     settings.max_restarts = 0;
     story_begin(s, settings);
     expect_workers(s, 7);
     train_with(s, 3);
+}
+
+static void begin_three(struct story *s, int min)
+{
+    begin_three_of(s, min, 100);
 }
 
 /* All three make these steps, one every 4 s. */
@@ -173,7 +179,7 @@ Test(outage, of_one_worker_while_others_write_costs_it_its_place_after_30_s_and_
 Test(outage, of_all_costs_nobody_a_place_however_long_it_lasts)
 {
     struct story s;
-    begin_three(&s, 1);
+    begin_three_of(&s, 1, 1000);
     two_writes_nothing(&s, 1, 300, false);
     cr_assert_not(said(&s, "is left out"), "%s", str_text(&s.log));
     cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING);
@@ -183,7 +189,7 @@ Test(outage, of_all_costs_nobody_a_place_however_long_it_lasts)
 Test(outage, of_all_is_over_for_each_in_its_own_time)
 {
     struct story s;
-    begin_three(&s, 1);
+    begin_three_of(&s, 1, 1000);
     two_writes_nothing(&s, 1, 299, false);
     two_writes_nothing(&s, 300, 328, true);
     cr_assert_not(said(&s, "is left out"), "it is alone since step 300: %s", str_text(&s.log));

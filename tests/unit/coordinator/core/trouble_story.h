@@ -7,6 +7,7 @@
 PLAYED struct rdzv_settings patient(int min)
 {
     struct rdzv_settings settings = story_settings(min);
+    settings.steps = 1000;
     settings.end_timeout = settings.save_patience = 600 * RM_S;
     settings.max_restarts = 0;
     return settings;

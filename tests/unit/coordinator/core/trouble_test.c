@@ -588,6 +588,7 @@ Test(trouble, data_that_a_trainer_can_not_read_for_a_moment_cost_a_pause_and_no_
 
 static void finish_with(struct story *s, struct rdzv_settings settings, int n)
 {
+    settings.steps = 100;
     story_begin(s, settings);
     train_with(s, n);
     progress(s, 0, 100);

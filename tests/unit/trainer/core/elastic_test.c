@@ -101,6 +101,49 @@ Test(elastic, a_form_that_does_not_match_what_is_held_is_refused)
     end(&p);
 }
 
+Test(elastic, who_holds_nothing_keeps_nothing_whatever_it_is_told)
+{
+    struct play p;
+    struct message m;
+    begin(&p, -1);
+    message_init(&m, MSG_FORM);
+    m.generation = (struct msg_generation){1, 1};
+    m.form.count = 1;
+    m.form.member[0].worker = 1;
+    m.form.member[0].role = ROLE_KEEP;
+    step(&p, (struct elastic_event){.kind = ELASTIC_LINK, .message = &m});
+    cr_assert_eq(p.running, CMD_NONE);
+    cr_assert(strstr(sent(&p, MSG_FAULT)->fault.detail, "told to keep step 0, but step -1 is held"));
+    end(&p);
+}
+
+Test(elastic, a_form_that_comes_to_who_has_failed_without_a_stop_between_is_not_heard)
+{
+    struct play p;
+    begin(&p, 4);
+    form(&p, 1, ROLE_KEEP, 5);
+    form(&p, 2, ROLE_KEEP, 4);
+    cr_assert_eq(p.running, CMD_NONE);
+    stop(&p, 2, STOP_NOW);
+    form(&p, 3, ROLE_KEEP, 4);
+    cr_assert_eq(p.running, CMD_CONNECT);
+    end(&p);
+}
+
+Test(elastic, a_save_that_names_this_worker_twice_is_one_for_its_first_part)
+{
+    struct play p;
+    struct message m;
+    begin(&p, 4);
+    message_init(&m, MSG_SAVE);
+    m.save.step = 4;
+    m.save.count = 2;
+    m.save.worker[0] = m.save.worker[1] = 1;
+    step(&p, (struct elastic_event){.kind = ELASTIC_LINK, .message = &m});
+    cr_assert_eq(p.running, CMD_SNAPSHOT);
+    end(&p);
+}
+
 Test(elastic, catching_up_into_another_history_falls_back_to_receiving)
 {
     struct play p;

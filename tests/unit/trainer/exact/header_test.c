@@ -51,6 +51,21 @@ Test(header, what_each_rank_writes_is_in_the_sum_of_all)
     cr_assert_not(header_rank_read(sum, TENSORS, LANES, LANES, &(struct header_rank){0}), "not there");
 }
 
+/* From the wire, whatever it says: 0x80000000 - 1 is no int less than 0 either. */
+Test(header, a_lane_that_no_job_has_is_no_audit)
+{
+    uint32_t words[WORDS] = {0};
+    const struct header_rank said = {.flags = LANES_HOLDS, .audited = 1};
+    struct header_rank rank;
+    header_rank_write(words, TENSORS, LANES, 0, &said);
+    int64_t at = header_rank_at(TENSORS, LANES, 0);
+    for (int64_t i = at; i < at + 10; i++)
+        if (words[i] == 2)
+            words[i] = 0x80000000u;
+    cr_assert(header_rank_read(words, TENSORS, LANES, 0, &rank));
+    cr_assert_eq(rank.audited, -1);
+}
+
 /* In what one rank says, in the sum that another one gets, or in the sums themselves. */
 Test(header, a_bit_that_changed_anywhere_shows)
 {

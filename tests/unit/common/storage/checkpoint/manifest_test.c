@@ -163,6 +163,8 @@ Test(manifest, wrong_fields_are_named_even_where_the_hash_is_right)
     forged_is_refused("\"exact\": true", "\"exact\": true, \"more\": 1", ERR_DATA, "fields");
     forged_is_refused("\"hash\": \"xxh3\"", "\"hash\": \"md5\"", ERR_DATA, "hash is md5");
     forged_is_refused("\"layers\": 2", "\"layers\": 1", ERR_DATA, "k has 28 exponents");
+    forged_is_refused("\"k\": [", "\"k\": [101, ", ERR_DATA, "k has 29 exponents");
+    forged_is_refused("-3,", "-101,", ERR_DATA, "k[1] is no exponent");
     forged_is_refused("\"heads\": 2", "\"heads\": 3", ERR_DATA, "3 heads don't divide");
     forged_is_refused("\"compared\": {", "\"compared\": 1, \"x\": {", ERR_DATA, "fields");
     forged_is_refused("\"sha256\": \"abab", "\"sha256\": \"xbab", ERR_DATA, "not a SHA-256");
