@@ -10,6 +10,7 @@
 
 #include "cli/programs.h"
 #include "cli/run_picture.h"
+#include "common/base/software.h"
 #include "common/job/file.h"
 #include "common/model/arrays.h"
 #include "common/os/clock.h"
@@ -202,6 +203,8 @@ static int check_data(const struct prepared *p, struct corpus *corpus, struct er
         p->spec.data.uri, p->resume.entry.name, sizes);
 }
 
+#define NOT_EXACT "spec.trainer.allowMixedHardware: true (the result is then not exact)"
+
 static int check_fingerprint(const struct prepared *p, struct error *err)
 {
     char now[RM_FINGERPRINT_MAX];
@@ -214,11 +217,16 @@ static int check_fingerprint(const struct prepared *p, struct error *err)
         return -1;
     if (!strcmp(now, then))
         return 0;
-    return err_set(
-        err, ERR_DATA,
-        "%s was trained with other arithmetic (%.130s; here: %.130s), so the bits would differ; set "
-        "spec.trainer.allowMixedHardware: true to go on all the same",
-        p->resume.entry.name, then, now);
+    char made_by[RM_FINGERPRINT_MAX], own[RM_FINGERPRINT_MAX];
+    if (software_differs(then, now, made_by, own))
+        return err_set(err, ERR_DATA,
+                       "%s was made by another build (%.60s; this one: %.60s), whose bits differ: go on with "
+                       "the programs that made it, or with these and " NOT_EXACT ", or --overwrite",
+                       p->resume.entry.name, made_by, own);
+    return err_set(err, ERR_DATA,
+                   "%s was made by other arithmetic (%.120s; here: %.120s), whose bits differ: go on where "
+                   "it was made, or here with " NOT_EXACT ", or --overwrite",
+                   p->resume.entry.name, then, now);
 }
 
 /* May this job go on from the checkpoint found? */
