@@ -6,6 +6,8 @@
  * never a reason to train with fewer; a `will` is. Who is told twice of one event, by the cloud's metadata
  * and by a taint that stands for it, has one notice: the surer word, and of two times the earlier one.
  *
+ * What a new source needs: CONTRIBUTING.md, "Where a new thing goes".
+ *
  * Times are the caller's clock (rm_time); notice_until makes them of what a source's clock says. Pure. */
 #ifndef RM_NOTICE_H
 #define RM_NOTICE_H

@@ -1,0 +1,90 @@
+"""Rules of what comments and pages say of the tree, each a function that returns its violations as sentences.
+
+As in rules.py, which they stand on; told_test.py holds the tree to them and plants violations.
+"""
+
+import re
+import subprocess
+from pathlib import Path
+
+import rules
+
+# What lies in the root: whatever else is there was left by a tool, or has a folder.
+ROOT_FILES = {".clang-format", ".dockerignore", ".gitignore", "CHANGELOG.md", "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTING.md", "LICENSE", "README.md",
+              "SECURITY.md"}
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+# In a comment: a file with its folder. A name in capitals stands for many (kernels/NAME.h).
+PATH = re.compile(r"(?<![\w./<-])((?:\w[\w-]*/)+[a-z][\w-]*\.(?:c|h|cu))\b")
+# A field of a folder's one state, written: set, counted, filled, or given to somebody as it is.
+WRITES = re.compile(r"(?:\bst|turn->st)->(\w+)(?:\.\w+|\[[^\]]*\])*\s*(?:[-+|&]?=(?!=)|\+\+|--)|(?:\+\+|--)(?:\bst|turn->st)->(\w+)"
+                    r"|(?:mem(?:cpy|set)|text_copy|snprintf)\(&?(?:\bst|turn->st)->(\w+)")
+
+
+def check_paths(root):
+    """A file that a comment names is there, from the root, or from a folder that the comment's own file lies in."""
+    root, wrong = Path(root), []
+    for path in rules.sources(root, rules.SOURCE_FOLDERS + ("tests",), rules.C_LIKE):
+        text = (root / path).read_text()
+        for comment in COMMENT.finditer(text):
+            for found in PATH.finditer(comment[0]):
+                if not any((above / found[1]).exists() for above in (root / path).parents if above.is_relative_to(root)):
+                    line = text.count("\n", 0, comment.start() + found.start()) + 1
+                    wrong.append(f"{path}:{line}: there is no {found[1]}")
+    return wrong
+
+
+def check_root_files(root):
+    """The root has the files that it is known for, of those that are kept."""
+    kept = subprocess.run(["git", "ls-files"], cwd=root, check=True, text=True, stdout=subprocess.PIPE).stdout.split()
+    return [f"{name}: what has no business in the root" for name in kept if "/" not in name and name not in ROOT_FILES]
+
+
+def read_shared(path):
+    """[(layer, layers beside it, fields)] of the lines `shared LAYER LAYER... : FIELD...` of a layers.txt."""
+    found = []
+    for line in re.sub(r"#.*", "", Path(path).read_text()).splitlines():
+        words = line.split()
+        if words and words[0] == "shared":
+            at = words.index(":")
+            found.append((words[1], set(words[2:at]), set(words[at + 1:])))
+    return found
+
+
+def fields_written(root, folder, layer):
+    """{layer: fields of the folder's state that its files write}."""
+    written = {}
+    for stem, of in layer.items():
+        source = Path(root) / folder / f"{stem}.c"
+        text = rules.without_comments(source.read_text()) if source.exists() else ""
+        for match in WRITES.finditer(text):
+            written.setdefault(of, set()).add(next(filter(None, match.groups())))
+    return written
+
+
+def check_shared_fields(root):
+    """What both sides of a folder's state write is listed, and the page of the folders names it."""
+    root, wrong = Path(root), []
+    page = (root / "docs/architecture.md").read_text()
+    for text in sorted(root.glob("*/**/layers.txt")):
+        folder = str(text.parent.relative_to(root))
+        written = fields_written(root, folder, rules.read_file_layers(text)[0].layer)
+        for who, others, listed in read_shared(text):
+            both = written.get(who, set()) & set().union(*(written.get(other, set()) for other in others))
+            wrong += [f"{folder}/layers.txt: {field} is written by {who} and by others, and not listed as shared" for field in sorted(both - listed)]
+            wrong += [f"{folder}/layers.txt: {field} is not written by both" for field in sorted(listed - both)]
+            wrong += [f"docs/architecture.md: does not name {field}, which both sides of {folder} write" for field in sorted(both) if f"`{field}`" not in page]
+    return wrong
+
+
+def check_new_things(root):
+    """The files of CONTRIBUTING.md's "Where a new thing goes" are there, with what is named in them."""
+    section = (Path(root) / "CONTRIBUTING.md").read_text().partition("## Where a new thing goes\n")[2].partition("\n## ")[0]
+    wrong = [] if section else ["CONTRIBUTING.md: does not say where a new thing goes"]
+    for name, inside in re.findall(r"`([\w.-]+(?:/[\w.-]+)+)`(?: \(([^)]*)\))?", section):
+        path = Path(root) / name
+        if not path.exists():
+            wrong.append(f"CONTRIBUTING.md: there is no {name}")
+            continue
+        text = path.read_text() if path.is_file() else ""
+        wrong += [f"CONTRIBUTING.md: {name} has no {word}" for word in re.findall(r"`([^`]+)`", inside) if not re.search(rf"\b{word}\b", text)]
+    return wrong
