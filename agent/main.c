@@ -18,6 +18,7 @@
 #include "common/base/time.h"
 #include "common/loop/loop.h"
 #include "common/notice/metadata.h"
+#include "common/os/command_line.h"
 #include "common/os/config.h"
 #include "common/os/descriptors.h"
 #include "common/os/log.h"
@@ -51,10 +52,10 @@ static const char usage[] =
     "  ringmaster-agent install /ringmaster\n"
     "Exit codes: 0 done, or told to go; 2 the command line; 4 the port is taken, or the machine fails.\n";
 
-/* The usage is longer than an error may be: a command line that is none gets one whole sentence. */
-static int refuse_words(const char *verb, struct error *err)
+/* The usage is longer than an error may be: a command line that lacks something gets one whole sentence. */
+static int want_words(const char *verb, const char *what, struct error *err)
 {
-    return err_set(err, ERR_USAGE, "%s wants other words; see `ringmaster-agent --help`", verb);
+    return err_set(err, ERR_USAGE, "%s wants %s; see `ringmaster-agent --help`", verb, what);
 }
 
 #define TERMINATION_LOG "/dev/termination-log"
@@ -129,7 +130,7 @@ static int predecessor_read(struct arguments *out, int option, struct error *err
     case 'V':
         return saves_read("--saves", optarg, out->saves, err);
     default:
-        return refuse_words("this one", err);
+        return -1; /* said already: it is no option, or lacks its value */
     }
 }
 
@@ -206,10 +207,13 @@ static int arguments_read(struct arguments *out, int argc, char **argv, struct e
                               .saved = -1,
                               .lost_at = -1};
     int c, result = 0;
-    while (result == 0 && (c = getopt_long(argc, argv, "", options, NULL)) != -1)
+    while (result == 0 && (c = command_line_option(argc, argv, options, err)) != -1)
         result = option_read(out, c, err);
-    if (result == 0 && (optind != argc || !out->key_file))
-        result = refuse_words(argv[0], err);
+    if (result == 0 && optind != argc)
+        return err_set(err, ERR_USAGE, "%s: %.60s is no option, and there is nothing else to say", argv[0],
+                       argv[optind]);
+    if (result == 0 && !out->key_file)
+        result = want_words(argv[0], "--key-file FILE", err);
     return result;
 }
 
@@ -256,7 +260,7 @@ static int coordinate(const struct arguments *arguments, const struct pod *pod, 
     log_name("coordinator");
     log_term(arguments->term);
     if (arguments->term < 1)
-        return refuse_words("coordinate", err);
+        return want_words("coordinate", "--term N, a number from 1 on", err);
     struct coordinator_options options = {.files = files,
                                           .term = arguments->term,
                                           .listen = arguments->listen,
@@ -292,7 +296,7 @@ static int run_worker(const struct arguments *arguments, const struct pod *pod, 
 {
     char name[32];
     if (arguments->worker < 0 || arguments->attempt < 0 || !arguments->coordinator)
-        return refuse_words("work", err);
+        return want_words("work", "--worker W, --attempt A and --coordinator HOST:PORT", err);
     int port = arguments->port < 0 && pod ? AGENT_PORT : (int)arguments->port;
     snprintf(name, sizeof name, "agent %ld", arguments->worker);
     log_name(name);
@@ -317,7 +321,7 @@ static int start_with_files(const struct arguments *arguments, const struct pod 
                               .spec_sha256 = arguments->pod ? config_get(CONFIG_POD_SPEC_SHA256) : NULL,
                               .key = arguments->key_file};
     if (needs_job && !arguments->job)
-        return refuse_words(coordinates ? "coordinate" : "work", err);
+        return want_words(coordinates ? "coordinate" : "work", "--job SPEC.json", err);
     if (orphan_guard((int)arguments->parent, err) < 0 || job_files_read(&files, &paths, err) < 0)
         return -1;
     int result =
@@ -347,13 +351,13 @@ static int launch(int argc, char **argv, struct error *err)
     bool pair = given && argc == 10 && !strcmp(argv[6], "--state-fd") && !strcmp(argv[8], "--snapshot-fd");
     if (!given || (argc != 6 && !pair) || number("link-fd", argv[3], INT_MAX, &link_fd, err) < 0 ||
         number("shared", argv[5], 1, &shared, err) < 0)
-        return refuse_words("launch", err);
+        return want_words("launch", "what `work` alone gives it", err);
     log_name("launcher");
     if (!pair)
         return launcher_run((int)link_fd, shared == 1);
     if (number("state-fd", argv[7], INT_MAX, &state_fd, err) < 0 ||
         number("snapshot-fd", argv[9], INT_MAX, &snapshot_fd, err) < 0)
-        return refuse_words("launch", err);
+        return want_words("launch", "what `work` alone gives it", err);
     return pair_run(&(struct pair_options){.link_fd = (int)link_fd,
                                            .state_fd = (int)state_fd,
                                            .snapshot_fd = (int)snapshot_fd,
@@ -368,7 +372,7 @@ static int install(int argc, char **argv, struct error *err)
     const char *bundle = config_get(CONFIG_BUNDLE);
     bool named = argc == 5 && !strcmp(argv[3], "--termination-log");
     if (argc != 3 && !named)
-        return refuse_words("install", err);
+        return want_words("install", "one folder: install DIR [--termination-log FILE]", err);
     if (named)
         pod.termination_log = argv[4];
     if (bundle && bundle_install(bundle, argv[2], err) == 0)
@@ -395,14 +399,12 @@ static int node(int argc, char **argv, struct error *err)
     struct node_options node = {.metadata = given ? given : METADATA_BASE};
     long port = NODE_PORT;
     int c;
-    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    while ((c = command_line_option(argc, argv, options, err)) != -1) {
         if (c == 'l')
             node.listen = optarg;
         else if (c == 'm')
             node.metadata = optarg;
-        else if (c != 'p')
-            return refuse_words("node", err);
-        else if (number("port", optarg, 65535, &port, err) < 0)
+        else if (c != 'p' || number("port", optarg, 65535, &port, err) < 0)
             return -1;
     }
     if (optind != argc || !node.listen)
@@ -415,6 +417,7 @@ static int node(int argc, char **argv, struct error *err)
 
 static int run_words(int argc, char **argv, struct error *err)
 {
+    static const char *const people_type[] = {"coordinate", "work", "install", "node", NULL};
     struct arguments arguments;
     bool coordinates = argc > 1 && !strcmp(argv[1], "coordinate");
     if (argc > 1 && !strcmp(argv[1], "install"))
@@ -423,9 +426,11 @@ static int run_words(int argc, char **argv, struct error *err)
         return launch(argc, argv, err);
     if (argc > 1 && !strcmp(argv[1], "node"))
         return node(argc - 1, argv + 1, err);
-    if (!coordinates && (argc < 2 || strcmp(argv[1], "work") != 0))
+    if (argc < 2)
         return err_set(err, ERR_USAGE,
                        "which of coordinate, work, install, node? See `ringmaster-agent --help`");
+    if (!coordinates && strcmp(argv[1], "work") != 0)
+        return command_line_refuse(argv[1], people_type, err);
     if (arguments_read(&arguments, argc - 1, argv + 1, err) < 0)
         return -1;
     return arguments.pod ? start_in_pod(&arguments, coordinates, err)

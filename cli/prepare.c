@@ -2,12 +2,12 @@
  * from. */
 #include "cli/prepare.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
+#include "cli/folders.h"
 #include "cli/programs.h"
 #include "cli/run_picture.h"
 #include "common/base/software.h"
@@ -17,6 +17,7 @@
 #include "common/os/config.h"
 #include "common/os/crypto.h"
 #include "common/os/fault.h"
+#include "common/os/log.h"
 #include "common/storage/checkpoint/model_folder.h"
 #include "common/storage/checkpoint/place.h"
 #include "common/storage/checkpoint/remote_data.h"
@@ -38,7 +39,7 @@ static int check_environment(struct error *err)
     const char *forced = config_get(CONFIG_TRAINER_ISA);
     if (forced && !job_isa_is_known(forced))
         return err_set(err, ERR_USAGE, "RINGMASTER_TRAINER_ISA is \"%.40s\"; write " JOB_ISA_WORDS, forced);
-    return 0;
+    return log_check(err);
 }
 
 /* Parameters and both moments lie in one file of the memory, and the limit holds for those, too. */
@@ -54,51 +55,6 @@ static int check_file_limit(int64_t parameters, struct error *err)
         "files may have %llu bytes at most here, but the state of the training has %lld: raise the "
         "limit (ulimit -f)",
         (unsigned long long)limit.rlim_cur, need);
-}
-
-/* Is one folder the other, or inside it? Both are absolute and without "." and "..". */
-static bool within(const char *inner, const char *outer)
-{
-    size_t length = strlen(outer);
-    return !strncmp(inner, outer, length) &&
-           (!inner[length] || inner[length] == '/' || outer[length - 1] == '/');
-}
-
-/* The folder of a file:// URI with its links followed, as far as it exists; what is not there yet stays as it
- * is written. `out` has RM_URI_MAX bytes. */
-static void follow_links(const char *uri, char *out)
-{
-    char whole[RM_URI_MAX], real[PATH_MAX];
-    text_copy(whole, sizeof whole, uri + strlen("file://"));
-    size_t end = strlen(whole);
-    text_copy(out, RM_URI_MAX, whole);
-    for (; end > 0; end--) {
-        char rest = whole[end];
-        if (rest && rest != '/')
-            continue;
-        whole[end] = 0;
-        bool there = realpath(whole, real);
-        whole[end] = rest;
-        if (!there)
-            continue;
-        snprintf(out, RM_URI_MAX, "%s%s", real, whole + end);
-        return;
-    }
-}
-
-static bool is_folder(const char *uri)
-{
-    return !strncmp(uri, "file://", 7);
-}
-
-static bool folder_within(const char *inner_uri, const char *outer_uri)
-{
-    char inner[RM_URI_MAX], outer[RM_URI_MAX];
-    if (!is_folder(inner_uri) || !is_folder(outer_uri))
-        return within(inner_uri, outer_uri);
-    follow_links(inner_uri, inner);
-    follow_links(outer_uri, outer);
-    return within(inner, outer);
 }
 
 static int check_folders(const struct job_spec *spec, struct error *err)

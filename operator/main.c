@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/near.h"
 #include "common/loop/loop.h"
+#include "common/os/command_line.h"
 #include "common/os/descriptors.h"
 #include "common/os/log.h"
 #include "common/os/secret.h"
@@ -120,15 +120,6 @@ static int read_option(struct app_options *out, int option, struct error *err)
     }
 }
 
-static int refuse_option(const struct option *known, const char *word, struct error *err)
-{
-    struct near near = near_to_option(word);
-    for (; known->name; known++)
-        near_try(&near, known->name, strlen(known->name));
-    return err_set(err, ERR_USAGE, "%.60s is not an option%s", word,
-                   *near.best ? near.question : "; --help lists all");
-}
-
 /* *ret_show: what to print instead of anything else; NULL: nothing. */
 static int read_arguments(struct app_options *out, const char **ret_show, int argc, char **argv,
                           struct error *err)
@@ -158,12 +149,9 @@ static int read_arguments(struct app_options *out, const char **ret_show, int ar
         {NULL, 0, NULL, 0},
     };
     int option;
-    opterr = 0; /* one sentence, ours */
-    while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-        if (option == '?')
-            return refuse_option(options, argv[optind - 1], err);
-        if (option == ':')
-            return err_set(err, ERR_USAGE, "%.60s wants a value; --help says which", argv[optind - 1]);
+    while ((option = command_line_option(argc, argv, options, err)) != -1) {
+        if (!option)
+            return -1;
         if (option == 'h')
             *ret_show = usage;
         else if (option == 'v')
@@ -182,15 +170,15 @@ int main(int argc, char **argv)
     struct error err = {0};
     const char *show = NULL;
     struct app_options options = {.lease = true,
-                                  .lease_name = "ringmaster-operator",
-                                  .listen = "127.0.0.1",
-                                  .port = 8080,
-                                  .settings = {.worker_image = "", .network_policies = true}};
+                                       .lease_name = "ringmaster-operator",
+                                       .listen = "127.0.0.1",
+                                       .port = 8080,
+                                       .settings = {.worker_image = "", .network_policies = true}};
     loop_signal_hold(SIGTERM);
     secret_guard();
     descriptors_raise();
     log_name("operator");
-    if (read_arguments(&options, &show, argc, argv, &err) < 0) {
+    if (read_arguments(&options, &show, argc, argv, &err) < 0 || log_check(&err) < 0) {
         fprintf(stderr, "ringmaster-operator: %s\n", err.text);
         return error_exit_code(err.code);
     }
