@@ -7,11 +7,12 @@
 #include <stdio.h>
 
 #include "common/base/assert.h"
-#include "common/notice/pool.h"
+#include "common/notice/machine_pool.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_boundary.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_recovery.h"
+#include "coordinator/core/rdzv_states.h"
 #include "coordinator/core/rdzv_stop.h"
 #include "coordinator/core/rdzv_who.h"
 
@@ -527,8 +528,8 @@ void rdzv_release_leavers(const struct turn *turn)
         struct rdzv_worker *w = &st->worker[i];
         if (!w->leaving || w->released || w->presence != PRESENT || needed_to_the_end(st, w))
             continue;
-        RM_ASSERT(w->rank < 0 || st->state == RDZV_GATHERING, "worker %d is let go as rank %d, in state %d",
-                  i, w->rank, (int)st->state);
+        RM_ASSERT(w->rank < 0 || st->state == RDZV_GATHERING, "worker %d is let go as rank %d, in state %s",
+                  i, w->rank, rdzv_state_name(st->state));
         w->released = true;
         measure_leave(turn, w);
         rdzv_send_one(turn, w, MSG_RELEASE);
