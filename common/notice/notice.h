@@ -23,11 +23,11 @@ enum notice_certainty { NOTICE_MAY, NOTICE_WILL };
 
 /* What happens to the machine. Several sources tell of one cause. */
 enum notice_cause {
-    CAUSE_RECLAIM,     /* the provider takes a spot machine back */
-    CAUSE_MAINTENANCE, /* its host is serviced, or broken */
-    CAUSE_SCALE_DOWN,  /* an autoscaler does without it, or puts another in its place */
-    CAUSE_DRAIN,       /* a person or a controller empties it */
-    CAUSE_POD,         /* this pod alone is to go */
+    NOTICE_CAUSE_RECLAIM,     /* the provider takes a spot machine back */
+    NOTICE_CAUSE_MAINTENANCE, /* its host is serviced, or broken */
+    NOTICE_CAUSE_SCALE_DOWN,  /* an autoscaler does without it, or puts another in its place */
+    NOTICE_CAUSE_DRAIN,       /* a person or a controller empties it */
+    NOTICE_CAUSE_POD,         /* this pod alone is to go */
     NOTICE_CAUSES
 };
 

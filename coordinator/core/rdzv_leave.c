@@ -47,7 +47,7 @@ static bool is_first_of_its_pool(const struct rdzv *st, const char *pool, rm_tim
 {
     for (int i = 0; i < RDZV_AHEAD_MAX; i++) {
         const struct rdzv_ahead *a = &st->ahead[i];
-        if (a->at && now < a->at + apart && pool_is_same(a->pool, pool))
+        if (a->at && now < a->at + apart && machine_pool_is_same(a->pool, pool))
             return false;
     }
     return true;
