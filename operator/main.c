@@ -51,7 +51,7 @@ static int number(const char *name, const char *text, long least, long most, lon
     return 0;
 }
 
-static int read_number(struct app_options *out, int option, struct error *err)
+static int read_number(struct operator_options *out, int option, struct error *err)
 {
     long value = 0;
     if (option == 'p' && number("port", optarg, 0, 65535, &value, err) == 0)
@@ -69,7 +69,7 @@ static int read_number(struct app_options *out, int option, struct error *err)
     return 0;
 }
 
-static int read_option(struct app_options *out, int option, struct error *err)
+static int read_option(struct operator_options *out, int option, struct error *err)
 {
     switch (option) {
     case 'k':
@@ -121,7 +121,7 @@ static int read_option(struct app_options *out, int option, struct error *err)
 }
 
 /* *ret_show: what to print instead of anything else; NULL: nothing. */
-static int read_arguments(struct app_options *out, const char **ret_show, int argc, char **argv,
+static int read_arguments(struct operator_options *out, const char **ret_show, int argc, char **argv,
                           struct error *err)
 {
     static const struct option options[] = {
@@ -169,7 +169,7 @@ int main(int argc, char **argv)
 {
     struct error err = {0};
     const char *show = NULL;
-    struct app_options options = {.lease = true,
+    struct operator_options options = {.lease = true,
                                        .lease_name = "ringmaster-operator",
                                        .listen = "127.0.0.1",
                                        .port = 8080,
