@@ -9,7 +9,7 @@
 #include "common/base/assert.h"
 #include "common/notice/machine_pool.h"
 #include "coordinator/core/rdzv_base.h"
-#include "coordinator/core/rdzv_boundary.h"
+#include "coordinator/core/rdzv_bridge.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_recovery.h"
 #include "coordinator/core/rdzv_states.h"
@@ -41,13 +41,14 @@ void rdzv_leave_announced(const struct turn *turn, struct rdzv_worker *w)
         rdzv_stop_sooner(turn);
 }
 
-static const rm_time apart = 60 * RM_S;
+/* Notices of one pool that come later than this are another taking. */
+static const rm_time one_taking = 60 * RM_S;
 
 static bool is_first_of_its_pool(const struct rdzv *st, const char *pool, rm_time now)
 {
     for (int i = 0; i < RDZV_AHEAD_MAX; i++) {
         const struct rdzv_ahead *a = &st->ahead[i];
-        if (a->at && now < a->at + apart && machine_pool_is_same(a->pool, pool))
+        if (a->at && now < a->at + one_taking && machine_pool_is_same(a->pool, pool))
             return false;
     }
     return true;

@@ -7,7 +7,7 @@
 
 #include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
-#include "coordinator/core/rdzv_boundary.h"
+#include "coordinator/core/rdzv_bridge.h"
 #include "coordinator/core/rdzv_ending.h"
 #include "coordinator/core/rdzv_fault.h"
 #include "coordinator/core/rdzv_interval.h"

@@ -4,7 +4,7 @@
 
 #include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
-#include "coordinator/core/rdzv_boundary.h"
+#include "coordinator/core/rdzv_bridge.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_recovery.h"
 #include "coordinator/core/rdzv_states.h"
