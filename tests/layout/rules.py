@@ -20,8 +20,8 @@ FILE_LINES_MAX = 800
 OPENING_LINES = 250
 # Folders whose functions assert what they rely on, and what does: the macro, or the check of a whole struct.
 ASSERTING_FOLDERS = ("coordinator/core", "agent/core", "agent/launch/core", "operator/core", "trainer/core", "trainer/exact", "cli/core",
-                     "common/base", "common/model", "common/notice")
-ASSERTION = re.compile(r"\b(RM_ASSERT|\w*check_invariants|rdzv_check_settings|plan_check|\w+_holds)\(")
+                     "common/base", "common/model", "common/notice", "trainer/state", "trainer/engine")
+ASSERTION = re.compile(r"\b(RM_ASSERT|\w*check_invariants|rdzv_check_settings|plan_check)\(")
 ASSERTING_SLACK = 5  # percent above the noted share from which on more is to be noted
 
 # What one word means, and where it may mean that: a part of a name in C anywhere else is another meaning

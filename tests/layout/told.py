@@ -18,6 +18,8 @@ PATH = re.compile(r"(?<![\w./<-])((?:\w[\w-]*/)+[a-z][\w-]*\.(?:c|h|cu))\b")
 # A field of a folder's one state, written: set, counted, filled, or given to somebody as it is.
 WRITES = re.compile(r"(?:\bst|turn->st)->(\w+)(?:\.\w+|\[[^\]]*\])*\s*(?:[-+|&]?=(?!=)|\+\+|--)|(?:\+\+|--)(?:\bst|turn->st)->(\w+)"
                     r"|(?:mem(?:cpy|set)|text_copy|snprintf)\(&?(?:\bst|turn->st)->(\w+)")
+# The same of a worker of it, which goes by one of these names.
+WRITES_WORKER = re.compile(r"(?:\b(?:w|source)->|\bst->worker\[[^\]]*\]\.)(\w+)(?:\.\w+|\[[^\]]*\])*\s*(?:[-+|&]?=(?!=)|\+\+|--)")
 
 
 def check_paths(root):
@@ -40,13 +42,13 @@ def check_root_files(root):
 
 
 def read_shared(path):
-    """[(layer, layers beside it, fields)] of the lines `shared LAYER LAYER... : FIELD...` of a layers.txt."""
-    found = []
+    """{(layer, layers beside it...): fields} of the lines `shared LAYER LAYER... : FIELD...` of a layers.txt."""
+    found = {}
     for line in re.sub(r"#.*", "", Path(path).read_text()).splitlines():
         words = line.split()
         if words and words[0] == "shared":
             at = words.index(":")
-            found.append((words[1], set(words[2:at]), set(words[at + 1:])))
+            found.setdefault(tuple(words[1:at]), set()).update(words[at + 1:])
     return found
 
 
@@ -58,7 +60,8 @@ def fields_written(root, folder, layer):
         text = rules.without_comments(source.read_text()) if source.exists() else ""
         for match in WRITES.finditer(text):
             written.setdefault(of, set()).add(next(filter(None, match.groups())))
-    return written
+        written.setdefault(of, set()).update(f"worker.{name}" for name in WRITES_WORKER.findall(text))
+    return {of: fields - {"worker"} for of, fields in written.items()}
 
 
 def check_shared_fields(root):
@@ -68,11 +71,12 @@ def check_shared_fields(root):
     for text in sorted(root.glob("*/**/layers.txt")):
         folder = str(text.parent.relative_to(root))
         written = fields_written(root, folder, rules.read_file_layers(text)[0].layer)
-        for who, others, listed in read_shared(text):
+        for (who, *others), listed in read_shared(text).items():
             both = written.get(who, set()) & set().union(*(written.get(other, set()) for other in others))
             wrong += [f"{folder}/layers.txt: {field} is written by {who} and by others, and not listed as shared" for field in sorted(both - listed)]
             wrong += [f"{folder}/layers.txt: {field} is not written by both" for field in sorted(listed - both)]
-            wrong += [f"docs/architecture.md: does not name {field}, which both sides of {folder} write" for field in sorted(both) if f"`{field}`" not in page]
+            wrong += [f"docs/architecture.md: does not name {field}, which both sides of {folder} write" for field in sorted(both)
+                      if f"`{field.rpartition('.')[2]}`" not in page]
     return wrong
 
 
@@ -88,3 +92,54 @@ def check_new_things(root):
         text = path.read_text() if path.is_file() else ""
         wrong += [f"CONTRIBUTING.md: {name} has no {word}" for word in re.findall(r"`([^`]+)`", inside) if not re.search(rf"\b{word}\b", text)]
     return wrong
+
+
+TAG = re.compile(r"^(?:struct|enum|union) (\w+)\s*\{", re.M)
+# Both are caches, of objects of the API server and of data, in programs that never meet.
+SHARED_TAGS = {"cache"}
+
+
+def check_tags(root):
+    """A struct's name is one header's: what the header defines, or what its .c file defines for it."""
+    found, wrong = {}, []
+    for path in rules.sources(root, suffixes=(".h",)):
+        text, twin = rules.without_comments((Path(root) / path).read_text()), (Path(root) / path).with_suffix(".c")
+        names = set(TAG.findall(text))
+        if twin.exists():
+            names |= {name for name in TAG.findall(rules.without_comments(twin.read_text())) if re.search(rf"\bstruct {name}\b", text)}
+        for name in names - SHARED_TAGS:
+            if name in found:
+                wrong.append(f"{path}: {name} is also what {found[name]} has")
+            found[name] = path
+    return wrong
+
+
+SENTENCE = re.compile(r'\bRM_ASSERT\(((?:[^"()]|\((?:[^()"]|\([^()]*\))*\)|"(?:\\.|[^"\\])*")*)\);', re.S)
+
+
+def check_sentences(root):
+    """What a failed assertion says has a value in it, and a state by its name."""
+    wrong = []
+    for path in rules.sources(root, suffixes=(".c", ".h")):
+        text = (Path(root) / path).read_text()
+        for match in SENTENCE.finditer(text):
+            line = text.count("\n", 0, match.start()) + 1
+            said = "".join(re.findall(r'"((?:\\.|[^"\\])*)"', match[1]))
+            if "%" not in said:
+                wrong.append(f"{path}:{line}: \"{said}\" has no value in it")
+            if re.search(r"\bstate %d", said) and path.startswith("coordinator/core/") and path not in BEFORE_NAMES:
+                wrong.append(f"{path}:{line}: \"{said}\": rdzv_state_name knows that state's name")
+    return wrong
+
+
+# They stand below the names of states in layers.txt.
+BEFORE_NAMES = {"coordinator/core/rdzv_invariants.c", "coordinator/core/rdzv_goodput.c", "coordinator/core/rdzv_states.c"}
+
+
+def check_fuzz_targets(root):
+    """Each target of the fuzzer has its row in docs/testing.md, and each row a target."""
+    there = {path.name.removesuffix("_fuzz.c") for path in (Path(root) / "tests/fuzz").glob("*_fuzz.c")}
+    section = (Path(root) / "docs/testing.md").read_text().partition("\n## Fuzzing\n")[2].partition("\nFound so:")[0]
+    told = set(re.findall(r"^\| `(\w+)` \|", section, re.M))
+    return [f"docs/testing.md: lacks the fuzzer's target {name}" for name in sorted(there - told)] + \
+           [f"docs/testing.md: there is no target {name} of the fuzzer" for name in sorted(told - there)]

@@ -56,10 +56,14 @@ def test_a_field_that_both_halves_write_unsaid_is_found(tree):
     tree("agent/core/layers.txt", "who one\nstate two\nstep three\nshared who state : saved gone\n")
     tree("agent/core/one.c", "void f(struct rdzv *st)\n{\n    st->saved.at = 1;\n    st->told++;\n    st->own = st->theirs;\n    st->stepped = 1;\n}\n")
     tree("agent/core/two.c", "void g(const struct turn *turn)\n{\n    turn->st->saved = 2;\n    memcpy(turn->st->told, x, 1);\n    if (st->own == 2)\n        st->theirs |= 1;\n}\n")
+    tree("agent/core/one.c", (tree("agent/core/three.c", "") / "agent/core/one.c").read_text() + "void k(struct rdzv_worker *w)\n{\n    w->listed = true;\n}\n")
+    tree("agent/core/two.c", (tree("agent/core/three.c", "") / "agent/core/two.c").read_text() + "void m(struct rdzv *st)\n{\n    st->worker[1].listed = false;\n}\n")
     root = tree("agent/core/three.c", "void h(struct rdzv *st)\n{\n    st->stepped = 1;\n}\n")
     assert told.check_shared_fields(root) == [
-        "agent/core/layers.txt: told is written by who and by others, and not listed as shared", "agent/core/layers.txt: gone is not written by both",
-        "docs/architecture.md: does not name told, which both sides of agent/core write"]
+        "agent/core/layers.txt: told is written by who and by others, and not listed as shared",
+        "agent/core/layers.txt: worker.listed is written by who and by others, and not listed as shared", "agent/core/layers.txt: gone is not written by both",
+        "docs/architecture.md: does not name told, which both sides of agent/core write",
+        "docs/architecture.md: does not name worker.listed, which both sides of agent/core write"]
 
 
 def test_where_a_new_thing_goes_is_there():
@@ -72,3 +76,37 @@ def test_a_place_for_new_things_that_is_gone_is_found(tree):
                 "## More\n\n`cli/no.c`\n")
     assert told.check_new_things(root) == ["CONTRIBUTING.md: common/wire/event.h has no enum event_key", "CONTRIBUTING.md: there is no cli/gone.c"]
     assert told.check_new_things(tree("CONTRIBUTING.md", "# W\n")) == ["CONTRIBUTING.md: does not say where a new thing goes"]
+
+
+def test_a_struct_has_its_name_alone():
+    show(told.check_tags(ROOT))
+
+
+def test_a_struct_of_two_headers_is_found(tree):
+    tree("common/os/pool.h", "struct pool;\nstruct pool *pool_open(void);\n")
+    tree("common/os/pool.c", "struct pool {\n    int n;\n};\nstruct local {\n    int n;\n};\n")
+    tree("agent/local.c", "struct local {\n    int n;\n};\n")
+    root = tree("common/notice/pool.h", "struct pool {\n    int n;\n};\n")
+    assert told.check_tags(root) == ["common/os/pool.h: pool is also what common/notice/pool.h has"]
+
+
+def test_assertions_say_values_and_names():
+    show(told.check_sentences(ROOT))
+
+
+def test_an_assertion_without_a_value_or_a_name_is_found(tree):
+    tree("coordinator/core/ring.c", 'void f(struct rdzv *st)\n{\n    RM_ASSERT(st->state == GO(1), "in state %d", (int)st->state);\n'
+         '    RM_ASSERT(st->world > 0, "a ring "\n              "of %d", st->world);\n}\n')
+    root = tree("agent/core/a.c", 'void f(int a)\n{\n    RM_ASSERT(a > 0 && (a < 9), "it is wrong");\n}\n')
+    assert told.check_sentences(root) == ['agent/core/a.c:3: "it is wrong" has no value in it',
+                                          'coordinator/core/ring.c:3: "in state %d": rdzv_state_name knows that state\'s name']
+
+
+def test_the_fuzzers_targets_are_told():
+    show(told.check_fuzz_targets(ROOT))
+
+
+def test_a_target_of_the_fuzzer_that_nobody_tells_of_is_found(tree):
+    tree("tests/fuzz/new_fuzz.c", "")
+    root = tree("docs/testing.md", "\n## Fuzzing\n\n| target | parses |\n|---|---|\n| `old` | x |\n\nFound so:\n\n| `x/y` | z |\n")
+    assert told.check_fuzz_targets(root) == ["docs/testing.md: lacks the fuzzer's target new", "docs/testing.md: there is no target old of the fuzzer"]
