@@ -3,7 +3,7 @@
 #define RM_AGENT_CORE_STATE_H
 
 #include "agent/core/agent.h"
-#include "common/notice/machine_pool.h"
+#include "common/notice/pool.h"
 
 enum { PROGRESS_KEPT = 64, EVALUATED_KEPT = 64, WRITTEN_KEPT = 2 };
 

@@ -36,7 +36,7 @@ struct listener {
     struct heed heed;
     struct notices notices;
     bool complete;                    /* see watch.h */
-    char pool[MACHINE_POOL_NAME_MAX]; /* see machine_pool.h */
+    char pool[MACHINE_POOL_NAME_MAX]; /* see pool.h */
     bool tells;                       /* the newest AGENT_NOTICED had a notice: */
     struct notice told;               /* this one */
 };

@@ -4,7 +4,7 @@
  *     {"revision": 7, "cloud": "aws", "complete": true, "pool": "p3.2xlarge/us-east-1a", "notices":
  * [{"source": "aws-spot", "cause": "reclaim", "certainty": "will", "leftMs": 118000, "id": ""}]}
  *
- * leftMs is missing where no time is known; complete: see watch.h; pool: see machine_pool.h, "" where it is
+ * leftMs is missing where no time is known; complete: see watch.h; pool: see pool.h, "" where it is
  * not known.
  */
 #ifndef RM_NOTICE_PAGE_H

@@ -17,8 +17,8 @@
 
 #include <stddef.h>
 
-#include "common/notice/machine_pool.h"
 #include "common/notice/notice.h"
+#include "common/notice/pool.h"
 
 enum watch_cloud { WATCH_UNKNOWN, WATCH_AWS, WATCH_GCE, WATCH_AZURE };
 const char *watch_cloud_name(enum watch_cloud cloud); /* "aws"; "" for WATCH_UNKNOWN */
@@ -69,7 +69,7 @@ struct watch {
     char token[WATCH_TOKEN_MAX]; /* of AWS; "" none */
     char machine[128];           /* its own name, of Azure */
     struct watch_slot slot[WATCH_SLOTS];
-    struct machine_pool pool; /* asked for beside all this: machine_pool.h */
+    struct machine_pool pool; /* asked for beside all this: pool.h */
     int looked;               /* rounds of all clouds without an answer */
     struct notices notices;
     bool complete;    /* of each question there was an answer to rely on: what is not known is not so */

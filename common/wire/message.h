@@ -303,7 +303,7 @@ enum { MSG_NOTICE_NAME_MAX = 32, MSG_POOL_MAX = 96 }; /* with their NUL */
 struct msg_noticed {
     enum msg_notice_word word;
     char source[MSG_NOTICE_NAME_MAX], cause[MSG_NOTICE_NAME_MAX]; /* their names; "" for NOTICED_GONE */
-    char pool[MSG_POOL_MAX]; /* with which machines it goes (common/notice/machine_pool.h); "" not known */
+    char pool[MSG_POOL_MAX]; /* with which machines it goes (common/notice/pool.h); "" not known */
     rm_time left;            /* the machine is there for so long at least, ns; -1: no time was told */
 };
 

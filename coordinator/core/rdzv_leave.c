@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "common/base/assert.h"
-#include "common/notice/machine_pool.h"
+#include "common/notice/pool.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_bridge.h"
 #include "coordinator/core/rdzv_out.h"

@@ -104,7 +104,7 @@ struct rdzv_worker {
     char leaving_reason[64];
     bool noticed;            /* it said that its machine goes, or may, and has not withdrawn it: */
     struct notice notice;    /* this word */
-    char pool[MSG_POOL_MAX]; /* of its machine (common/notice/machine_pool.h); "" not known */
+    char pool[MSG_POOL_MAX]; /* of its machine, as it said with that (common/notice/pool.h); "" not known */
     enum cause act;          /* a drill on it was announced */
     rm_time act_at;
     bool list_asked, listed;

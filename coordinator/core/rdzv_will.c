@@ -5,7 +5,6 @@
 
 #include "common/base/assert.h"
 #include "coordinator/core/rdzv_leave.h"
-#include "coordinator/core/rdzv_states.h"
 #include "coordinator/core/rdzv_who.h"
 
 /* ---- when ---- */
@@ -42,8 +41,7 @@ static rm_time to_save(const struct rdzv *st, const struct rdzv_worker *w)
 /* Who trains no more has nothing to do here. */
 static rm_time due_at(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    RM_ASSERT(w->goes && w->leave_until != RM_NEVER, "a worker goes at no time, in state %s",
-              rdzv_state_name(st->state));
+    RM_ASSERT(w->goes && w->leave_until != RM_NEVER, "a worker goes at no time, in state %d", (int)st->state);
     if (st->state == RDZV_TRAINING && w->rank < 0)
         return st->accounted;
     return w->leave_until - margin(st) - st->settings.stop_takes - to_save(st, w);

@@ -132,8 +132,8 @@ def check_sentences(root):
     return wrong
 
 
-# They stand below the names of states in layers.txt.
-BEFORE_NAMES = {"coordinator/core/rdzv_invariants.c", "coordinator/core/rdzv_goodput.c", "coordinator/core/rdzv_states.c"}
+# They stand below the names of states in layers.txt; rdzv_will.c alone is still to be brought in line.
+BEFORE_NAMES = {"coordinator/core/rdzv_invariants.c", "coordinator/core/rdzv_goodput.c", "coordinator/core/rdzv_states.c", "coordinator/core/rdzv_will.c"}
 
 
 def check_fuzz_targets(root):

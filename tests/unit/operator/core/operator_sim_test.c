@@ -197,7 +197,7 @@ static int uneasy(const struct world *w)
     return count;
 }
 
-/* Any number of machines may go, and may not after all, while the operator is killed and replaced: once all
+/* Any number of machines may go, and may not after all, while the operator is killed and deposed: once all
  * three train there are never fewer, and who trains on such a machine has been replaced in the end. */
 Test(operator_sim, warnings_alone_never_cost_a_place, .timeout = 300)
 {
@@ -312,8 +312,8 @@ Test(operator_sim, one_who_comes_is_never_counted_for_two_who_go, .timeout = 300
     cr_assert_gt(relieved, MIXED, "some of them as they may have to: %d", relieved);
 }
 
-/* Machines go, and what they take along; the operator is killed and replaced, and pods that wait are deleted.
- * What a leader that was replaced had begun may still make a pod, until the next one sees it. */
+/* Machines go, and what they take along; the operator is killed and deposed, and pods that wait are deleted.
+ * What a deposed leader had begun may still make a pod, until the next one sees it. */
 static int be_idle(struct run *r)
 {
     enum { SEEN = 30 };

@@ -1,5 +1,5 @@
 /* Of which type a machine is and in which zone it stands, as its metadata says. */
-#include "common/notice/machine_pool.h"
+#include "common/notice/pool.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "common/notice/machine_pool.h"
+#include "common/notice/pool.h"
 
 #include <stdio.h>
 #include <string.h>

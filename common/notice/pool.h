@@ -4,8 +4,8 @@
  *
  * Nothing depends on it but which notices are taken for the first of their kind: where no answer comes, or
  * none of the vendor's form, the pool is not known, nobody is told, and it is asked for ever more rarely. */
-#ifndef RM_NOTICE_MACHINE_POOL_H
-#define RM_NOTICE_MACHINE_POOL_H
+#ifndef RM_NOTICE_POOL_H
+#define RM_NOTICE_POOL_H
 
 #include <stdbool.h>
 
