@@ -77,16 +77,6 @@ struct arguments {
     long saves[5];                                   /* in the order of struct rdzv_saves */
 };
 
-static int number(const char *name, const char *text, long most, long *ret, struct error *err)
-{
-    char *end;
-    long value = strtol(text, &end, 10);
-    if (!*text || *end || value < 0 || value > most)
-        return err_set(err, ERR_USAGE, "--%s wants a number from 0 to %ld, not \"%s\"", name, most, text);
-    *ret = value;
-    return 0;
-}
-
 /* Five whole numbers from 0 on, with commas between. */
 static bool five_read(const char *text, long ret[5])
 {
@@ -116,15 +106,15 @@ static int predecessor_read(struct arguments *out, int option, struct error *err
 {
     switch (option) {
     case 'T':
-        return number("told", optarg, LONG_MAX, &out->told, err);
+        return command_line_number("told", optarg, 0, LONG_MAX, &out->told, err);
     case 'E':
-        return number("evaluated", optarg, LONG_MAX, &out->evaluated, err);
+        return command_line_number("evaluated", optarg, 0, LONG_MAX, &out->evaluated, err);
     case 'S':
-        return number("saved", optarg, LONG_MAX, &out->saved, err);
+        return command_line_number("saved", optarg, 0, LONG_MAX, &out->saved, err);
     case 'L':
-        return number("lost-at", optarg, LONG_MAX, &out->lost_at, err);
+        return command_line_number("lost-at", optarg, 0, LONG_MAX, &out->lost_at, err);
     case 'A':
-        return number("spent-at", optarg, LONG_MAX, &out->spent_at, err);
+        return command_line_number("spent-at", optarg, 0, LONG_MAX, &out->spent_at, err);
     case 'P':
         return spent_read(out, optarg, err);
     case 'V':
@@ -162,17 +152,17 @@ static int option_read(struct arguments *out, int option, struct error *err)
     }
     switch (option) {
     case 'w':
-        return number("worker", optarg, RM_WORKERS_MAX - 1, &out->worker, err);
+        return command_line_number("worker", optarg, 0, RM_WORKERS_MAX - 1, &out->worker, err);
     case 'a':
-        return number("attempt", optarg, 1 << 30, &out->attempt, err);
+        return command_line_number("attempt", optarg, 0, 1 << 30, &out->attempt, err);
     case 't':
-        return number("term", optarg, 1 << 30, &out->term, err);
+        return command_line_number("term", optarg, 0, 1 << 30, &out->term, err);
     case 'p':
-        return number("port", optarg, 65535, &out->port, err);
+        return command_line_number("port", optarg, 0, 65535, &out->port, err);
     case 'o':
-        return number("parent", optarg, 1L << 30, &out->parent, err);
+        return command_line_number("parent", optarg, 0, 1L << 30, &out->parent, err);
     case 'g':
-        return number("grace", optarg, GRACE_MAX, &out->grace, err);
+        return command_line_number("grace", optarg, 0, GRACE_MAX, &out->grace, err);
     case 'd':
         out->pod = true;
         return 0;
@@ -222,7 +212,7 @@ static int metrics_port_read(bool pod, int *ret, struct error *err)
 {
     const char *text = pod ? config_get(CONFIG_POD_METRICS_PORT) : NULL;
     long port = -1;
-    if (text && number("port", text, 65535, &port, NULL) < 0)
+    if (text && command_line_number("port", text, 0, 65535, &port, NULL) < 0)
         return err_set(err, ERR_USAGE, "%s wants a port, not \"%.40s\"", config_name(CONFIG_POD_METRICS_PORT),
                        text);
     *ret = (int)port;
@@ -234,7 +224,7 @@ static int begun_read(const struct arguments *arguments, int64_t *ret, struct er
 {
     const char *text = arguments->pod ? config_get(CONFIG_POD_GENERATION) : NULL;
     long begun = arguments->term > 1;
-    if (text && number("generation", text, LONG_MAX, &begun, NULL) < 0)
+    if (text && command_line_number("generation", text, 0, LONG_MAX, &begun, NULL) < 0)
         return err_set(err, ERR_USAGE, "%s wants a number, not \"%.40s\"", config_name(CONFIG_POD_GENERATION),
                        text);
     *ret = begun;
@@ -349,14 +339,15 @@ static int launch(int argc, char **argv, struct error *err)
     long link_fd = -1, shared = 0, state_fd = -1, snapshot_fd = -1;
     bool given = argc >= 6 && !strcmp(argv[2], "--link-fd") && !strcmp(argv[4], "--shared");
     bool pair = given && argc == 10 && !strcmp(argv[6], "--state-fd") && !strcmp(argv[8], "--snapshot-fd");
-    if (!given || (argc != 6 && !pair) || number("link-fd", argv[3], INT_MAX, &link_fd, err) < 0 ||
-        number("shared", argv[5], 1, &shared, err) < 0)
+    if (!given || (argc != 6 && !pair) ||
+        command_line_number("link-fd", argv[3], 0, INT_MAX, &link_fd, err) < 0 ||
+        command_line_number("shared", argv[5], 0, 1, &shared, err) < 0)
         return want_words("launch", "what `work` alone gives it", err);
     log_name("launcher");
     if (!pair)
         return launcher_run((int)link_fd, shared == 1);
-    if (number("state-fd", argv[7], INT_MAX, &state_fd, err) < 0 ||
-        number("snapshot-fd", argv[9], INT_MAX, &snapshot_fd, err) < 0)
+    if (command_line_number("state-fd", argv[7], 0, INT_MAX, &state_fd, err) < 0 ||
+        command_line_number("snapshot-fd", argv[9], 0, INT_MAX, &snapshot_fd, err) < 0)
         return want_words("launch", "what `work` alone gives it", err);
     return pair_run(&(struct pair_options){.link_fd = (int)link_fd,
                                            .state_fd = (int)state_fd,
@@ -404,7 +395,7 @@ static int node(int argc, char **argv, struct error *err)
             node.listen = optarg;
         else if (c == 'm')
             node.metadata = optarg;
-        else if (c != 'p' || number("port", optarg, 65535, &port, err) < 0)
+        else if (c != 'p' || command_line_number("port", optarg, 0, 65535, &port, err) < 0)
             return -1;
     }
     if (optind != argc || !node.listen)

@@ -40,29 +40,18 @@ static const char usage[] =
     "  ringmaster-operator --kubeconfig ~/.kube/config --namespace training --no-lease\n"
     "Exit codes: 0 told to stop, 2 usage, 4 anything else (the lease was lost, say).\n";
 
-static int number(const char *name, const char *text, long least, long most, long *ret, struct error *err)
-{
-    char *end;
-    long value = strtol(text, &end, 10);
-    if (!*text || *end || value < least || value > most)
-        return err_set(err, ERR_USAGE, "--%s wants a number from %ld to %ld, not \"%.40s\"", name, least,
-                       most, text);
-    *ret = value;
-    return 0;
-}
-
 static int read_number(struct operator_options *out, int option, struct error *err)
 {
     long value = 0;
-    if (option == 'p' && number("port", optarg, 0, 65535, &value, err) == 0)
+    if (option == 'p' && command_line_number("port", optarg, 0, 65535, &value, err) == 0)
         out->port = (int)value;
-    else if (option == 'P' && number("coordinator-port", optarg, 1, 65535, &value, err) == 0)
+    else if (option == 'P' && command_line_number("coordinator-port", optarg, 1, 65535, &value, err) == 0)
         out->coordinator_port = (int)value;
-    else if (option == 'A' && number("node-agent-port", optarg, 1, 65535, &value, err) == 0)
+    else if (option == 'A' && command_line_number("node-agent-port", optarg, 1, 65535, &value, err) == 0)
         out->settings.node_port = (int)value;
-    else if (option == 'q' && number("qps", optarg, 1, 100000, &value, err) == 0)
+    else if (option == 'q' && command_line_number("qps", optarg, 1, 100000, &value, err) == 0)
         out->per_second = (double)value;
-    else if (option == 'b' && number("burst", optarg, 1, 100000, &value, err) == 0)
+    else if (option == 'b' && command_line_number("burst", optarg, 1, 100000, &value, err) == 0)
         out->burst = (double)value;
     else
         return -1;

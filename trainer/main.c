@@ -41,13 +41,11 @@ static int say_error(const struct error *err)
     return error_exit_code(err->code);
 }
 
-static int number_read(const char *name, const char *text, int *ret, struct error *err)
+static int int_read(const char *name, const char *text, int *ret, struct error *err)
 {
-    char *rest;
-    long value = strtol(text, &rest, 10);
-    if (!*text || *rest || value < 0 || value > 1 << 30)
-        return err_set(err, ERR_USAGE, "--%s wants a number from 0 to %d, not \"%.40s\"", name, 1 << 30,
-                       text);
+    long value = 0;
+    if (command_line_number(name, text, 0, 1 << 30, &value, err) < 0)
+        return -1;
     *ret = (int)value;
     return 0;
 }
@@ -74,7 +72,7 @@ static int read_work(struct train_loop_options *options, int *parent, int argc, 
     _Static_assert(sizeof names / sizeof *names == PLACES + 1, "each option has its place");
     while ((option = command_line_option(argc, argv, names, err)) != -1)
         if (option < 1 || option > PLACES ||
-            number_read(names[option - 1].name, optarg, places[option - 1], err) < 0)
+            int_read(names[option - 1].name, optarg, places[option - 1], err) < 0)
             return -1;
     if (optind != argc)
         return refuse_operand("work", argv[optind], err);

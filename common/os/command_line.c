@@ -1,5 +1,6 @@
 #include "common/os/command_line.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/near.h"
@@ -33,6 +34,18 @@ int command_line_option(int argc, char **argv, const struct option *known, struc
     if (option != ':')
         return option;
     err_set(err, ERR_USAGE, "%.60s wants a value; --help says which", argv[optind - 1]);
+    return 0;
+}
+
+int command_line_number(const char *name, const char *text, long least, long most, long *ret,
+                        struct error *err)
+{
+    char *end;
+    long value = strtol(text, &end, 10);
+    if (!*text || *end || value < least || value > most)
+        return err_set(err, ERR_USAGE, "--%s wants a number from %ld to %ld, not \"%.40s\"", name, least,
+                       most, text);
+    *ret = value;
     return 0;
 }
 

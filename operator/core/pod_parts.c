@@ -13,23 +13,18 @@
 
 enum { KEY_MODE = 0440, KEY_MODE_ANY_USER = 0444, POOL_WEIGHT = 50, MISFIT_WEIGHT = 100, NODE_LOSS_S = 30 };
 
-static struct js *mutable(const struct js *value)
-{
-    return (struct js *)(uintptr_t)value;
-}
-
 static struct js *object_at(struct js *object, const char *key)
 {
     if (!js_get(object, key))
         js_set(object, key, js_object());
-    return mutable(js_get(object, key));
+    return part_mutable(js_get(object, key));
 }
 
 static struct js *array_at(struct js *object, const char *key)
 {
     if (!js_get(object, key))
         js_set(object, key, js_array());
-    return mutable(js_get(object, key));
+    return part_mutable(js_get(object, key));
 }
 
 static void default_int(struct js *object, const char *key, int value)
@@ -76,7 +71,7 @@ static void secure_all(struct js *pod_spec, const char *key)
 {
     const struct js *list = js_get(pod_spec, key);
     for (size_t i = 0; i < js_size(list); i++)
-        secure_container(mutable(js_at(list, i)));
+        secure_container(part_mutable(js_at(list, i)));
 }
 
 static void secure_user(struct js *context, bool leave_uid)
@@ -351,7 +346,7 @@ void part_bar(struct js *pod_spec, const char *const *names, int count)
     struct js *terms = count ? required_terms(pod_spec) : NULL;
     for (size_t i = 0; i < js_size(terms); i++)
         for (int k = 0; k < count; k++)
-            require_not(mutable(js_at(terms, i)), "matchFields", "metadata.name", names[k]);
+            require_not(part_mutable(js_at(terms, i)), "matchFields", "metadata.name", names[k]);
 }
 
 static void require_no_spot(struct js *term)
@@ -364,7 +359,7 @@ void part_require_on_demand(struct js *pod_spec)
 {
     struct js *terms = required_terms(pod_spec);
     for (size_t i = 0; i < js_size(terms); i++)
-        require_no_spot(mutable(js_at(terms, i)));
+        require_no_spot(part_mutable(js_at(terms, i)));
 }
 
 void part_avoid_spot(struct js *pod_spec)
