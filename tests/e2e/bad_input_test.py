@@ -614,7 +614,7 @@ def test_the_exit_code_of_a_trainer_that_takes_its_time_to_end_is_not_lost(tmp_p
     (["node"], "node wants --listen IP: the address of this machine that its pods know"),
     (["install"], "install wants one folder: install DIR [--termination-log FILE]; see `ringmaster-agent --help`"),
     (["launch"], "launch wants what `work` alone gives it; see `ringmaster-agent --help`")])
-def test_a_wrong_command_line_of_the_agent_is_told_whole_with_what_is_wrong(words, part):
+def test_a_wrong_command_line_of_the_agent_is_told_whole_and_where_the_right_ones_are(words, part):
     """Its usage is longer than a sentence of an error may be, and was cut off in the middle."""
     done = subprocess.run([rig.BIN / "ringmaster-agent", *words], capture_output=True, text=True, timeout=rig.DEADLINE_S, check=False)
     assert done.returncode == 2 and done.stderr == f"ringmaster-agent: {part}\n", done.stderr

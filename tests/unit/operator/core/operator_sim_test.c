@@ -9,7 +9,8 @@
 
 /* In parts, which run side by side, each within its time under the sanitizers as well. */
 enum { PARTS = 4 };
-#ifdef __SANITIZE_ADDRESS__ /* where each takes four times as long; what a seed decides is looked at without */
+#ifdef __SANITIZE_ADDRESS__ /* where each takes four times as long; what a seed decides is looked at without \
+                             */
 enum { SEEDS = 40 / PARTS, DELETED = 10 };
 #else
 enum { SEEDS = 120 / PARTS, DELETED = 40 };
