@@ -752,8 +752,7 @@ static void check_invariants(const struct elastic *st)
               "step %" PRId64 " is made, and command %d runs", st->state.step + 1, (int)st->running);
     RM_ASSERT(st->stage == STAGE_NONE || st->mode == MODE_TRAIN || st->running != CMD_NONE,
               "a pass of step %" PRId64 " is under way in mode %d", st->state.step + 1, (int)st->mode);
-    RM_ASSERT(!st->snapshot_wanted || st->snapshot_busy, "snapshot %" PRId64 " waits for nobody",
-              st->state.step);
+    RM_ASSERT(!st->snapshot_wanted || st->snapshot_busy, "%" PRId64 ": nobody reads", st->state.step);
     RM_ASSERT(!st->next_set || st->running != CMD_NONE, "a newer form waits for nobody in mode %d",
               (int)st->mode);
 }
