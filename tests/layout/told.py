@@ -143,3 +143,16 @@ def check_fuzz_targets(root):
     told = set(re.findall(r"^\| `(\w+)` \|", section, re.M))
     return [f"docs/testing.md: lacks the fuzzer's target {name}" for name in sorted(there - told)] + \
            [f"docs/testing.md: there is no target {name} of the fuzzer" for name in sorted(told - there)]
+
+
+# For whoever looks into a pod, or a user's program that says where it is: nothing of ours reads them.
+FOR_OTHERS = {"RINGMASTER_POD_NAME", "RINGMASTER_NODE_NAME"}
+
+
+def check_pod_variables(root):
+    """What the operator puts into a pod's environment some program reads there, or the pod's own command line does."""
+    known = (Path(root) / "common/os/config.c").read_text()
+    texts = {path: (Path(root) / path).read_text() for path in rules.sources(root, folders=("operator",), suffixes=(".c",))}
+    used = "".join(texts.values())
+    return [f"{path}: {name}, which common/os/config.c does not read" for path, text in texts.items()
+            for name in sorted(set(re.findall(r'"(RINGMASTER_[A-Z0-9_]*[A-Z0-9])"', text)) - FOR_OTHERS) if f'"{name}"' not in known and f"$({name})" not in used]

@@ -110,3 +110,13 @@ def test_a_target_of_the_fuzzer_that_nobody_tells_of_is_found(tree):
     tree("tests/fuzz/new_fuzz.c", "")
     root = tree("docs/testing.md", "\n## Fuzzing\n\n| target | parses |\n|---|---|\n| `old` | x |\n\nFound so:\n\n| `x/y` | z |\n")
     assert told.check_fuzz_targets(root) == ["docs/testing.md: lacks the fuzzer's target new", "docs/testing.md: there is no target old of the fuzzer"]
+
+
+def test_what_the_operator_tells_its_pods_is_read_there():
+    show(told.check_pod_variables(ROOT))
+
+
+def test_a_variable_that_no_pod_reads_is_found(tree):
+    tree("common/os/config.c", 'names[] = {"RINGMASTER_POD_SAVES"};\n')
+    root = tree("operator/core/pod.c", 'f("RINGMASTER_POD_SAVES", "RINGMASTER_POD_SAFES", "RINGMASTER_POD_IP", "--ip=$(RINGMASTER_POD_IP)", "RINGMASTER_POD_");\n')
+    assert told.check_pod_variables(root) == ["operator/core/pod.c: RINGMASTER_POD_SAFES, which common/os/config.c does not read"]
