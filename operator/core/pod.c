@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/job/field.h"
 #include "common/wire/json.h"
 #include "operator/core/objects.h"
@@ -606,6 +607,7 @@ static struct js *begin_pod(struct making *m, const struct js *template, const c
 static void label(struct js *pod, const char *key, int value)
 {
     char text[16];
+    RM_ASSERT(value >= 0, "%s is %d", key, value);
     snprintf(text, sizeof text, "%d", value);
     js_set_string(part_mutable(read_at(pod, "metadata.labels")), key, text);
 }
@@ -633,6 +635,7 @@ int pod_worker(const struct job_view *job, const struct op_settings *settings,
                struct error *err)
 {
     char name[OP_NAME_MAX];
+    RM_ASSERT(index >= 0 && index < RM_WORKERS_MAX && attempt >= 0, "worker %d, attempt %d", index, attempt);
     struct js *spec = js_parse(job->spec, strlen(job->spec), "spec", err);
     if (!spec)
         return -1;
@@ -662,6 +665,7 @@ int pod_coordinator(const struct job_view *job, const struct op_settings *settin
                     const struct op_spec *given, int term, struct str *out, struct error *err)
 {
     char name[OP_NAME_MAX];
+    RM_ASSERT(term > 0, "a coordinator of term %d", term);
     struct js *spec = js_parse(job->spec, strlen(job->spec), "spec", err);
     if (!spec)
         return -1;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/wire/json.h"
 #include "operator/core/machine.h"
 #include "operator/core/read.h"
@@ -204,6 +205,7 @@ void part_note(struct js *pod_spec, struct js *container, const char *volume, co
 
 void part_variable(struct js *container, const char *name, const char *value)
 {
+    RM_ASSERT(*name && !strchr(name, '='), "a variable '%s'", name);
     struct js *o = js_object();
     js_set_string(o, "name", name);
     js_set_string(o, "value", value);
@@ -236,6 +238,7 @@ void part_node_agent(struct js *container, int port)
 
 void part_port(struct js *container, const char *name, int port)
 {
+    RM_ASSERT(port > 0 && port <= 65535, "port %s is %d", name, port);
     struct js *o = js_object();
     js_set_string(o, "name", name);
     js_set_int(o, "containerPort", port);
