@@ -127,11 +127,13 @@ def check_sentences(root):
             said = "".join(re.findall(r'"((?:\\.|[^"\\])*)"', match[1]))
             if "%" not in said:
                 wrong.append(f"{path}:{line}: \"{said}\" has no value in it")
-            if re.search(r"\bstate %d", said) and path.startswith("coordinator/core/") and path not in BEFORE_NAMES:
-                wrong.append(f"{path}:{line}: \"{said}\": rdzv_state_name knows that state's name")
+            if re.search(r"\bstate %d", said) and path.startswith(NAMED_STATES) and path not in BEFORE_NAMES:
+                wrong.append(f"{path}:{line}: \"{said}\": that state has a name")
     return wrong
 
 
+# Where states have names; rdzv_state_name, and state_name of a launcher.
+NAMED_STATES = ("coordinator/core/", "agent/launch/core/")
 # They stand below the names of states in layers.txt; rdzv_will.c alone is still to be brought in line.
 BEFORE_NAMES = {"coordinator/core/rdzv_invariants.c", "coordinator/core/rdzv_goodput.c", "coordinator/core/rdzv_states.c", "coordinator/core/rdzv_will.c"}
 

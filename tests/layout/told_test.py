@@ -99,7 +99,7 @@ def test_an_assertion_without_a_value_or_a_name_is_found(tree):
          '    RM_ASSERT(st->world > 0, "a ring "\n              "of %d", st->world);\n}\n')
     root = tree("agent/core/a.c", 'void f(int a)\n{\n    RM_ASSERT(a > 0 && (a < 9), "it is wrong");\n}\n')
     assert told.check_sentences(root) == ['agent/core/a.c:3: "it is wrong" has no value in it',
-                                          'coordinator/core/ring.c:3: "in state %d": rdzv_state_name knows that state\'s name']
+                                          'coordinator/core/ring.c:3: "in state %d": that state has a name']
 
 
 def test_the_fuzzers_targets_are_told():
