@@ -18,6 +18,7 @@
 #include "common/base/time.h"
 #include "common/loop/loop.h"
 #include "common/notice/metadata.h"
+#include "common/os/command_line.h"
 #include "common/os/config.h"
 #include "common/os/descriptors.h"
 #include "common/os/log.h"
@@ -51,10 +52,10 @@ static const char usage[] =
     "  ringmaster-agent install /ringmaster\n"
     "Exit codes: 0 done, or told to go; 2 the command line; 4 the port is taken, or the machine fails.\n";
 
-/* The usage is longer than an error may be: a command line that is none gets one whole sentence. */
-static int refuse_words(const char *verb, struct error *err)
+/* The usage is longer than an error may be: a command line that lacks something gets one whole sentence. */
+static int want_words(const char *verb, const char *what, struct error *err)
 {
-    return err_set(err, ERR_USAGE, "%s wants other words; see `ringmaster-agent --help`", verb);
+    return err_set(err, ERR_USAGE, "%s wants %s; see `ringmaster-agent --help`", verb, what);
 }
 
 #define TERMINATION_LOG "/dev/termination-log"
@@ -75,16 +76,6 @@ struct arguments {
     long spent_at, spent[5];                         /* in the order of struct rdzv_goodput */
     long saves[5];                                   /* in the order of struct rdzv_saves */
 };
-
-static int number(const char *name, const char *text, long most, long *ret, struct error *err)
-{
-    char *end;
-    long value = strtol(text, &end, 10);
-    if (!*text || *end || value < 0 || value > most)
-        return err_set(err, ERR_USAGE, "--%s wants a number from 0 to %ld, not \"%s\"", name, most, text);
-    *ret = value;
-    return 0;
-}
 
 /* Five whole numbers from 0 on, with commas between. */
 static bool five_read(const char *text, long ret[5])
@@ -115,21 +106,21 @@ static int predecessor_read(struct arguments *out, int option, struct error *err
 {
     switch (option) {
     case 'T':
-        return number("told", optarg, LONG_MAX, &out->told, err);
+        return command_line_number("told", optarg, 0, LONG_MAX, &out->told, err);
     case 'E':
-        return number("evaluated", optarg, LONG_MAX, &out->evaluated, err);
+        return command_line_number("evaluated", optarg, 0, LONG_MAX, &out->evaluated, err);
     case 'S':
-        return number("saved", optarg, LONG_MAX, &out->saved, err);
+        return command_line_number("saved", optarg, 0, LONG_MAX, &out->saved, err);
     case 'L':
-        return number("lost-at", optarg, LONG_MAX, &out->lost_at, err);
+        return command_line_number("lost-at", optarg, 0, LONG_MAX, &out->lost_at, err);
     case 'A':
-        return number("spent-at", optarg, LONG_MAX, &out->spent_at, err);
+        return command_line_number("spent-at", optarg, 0, LONG_MAX, &out->spent_at, err);
     case 'P':
         return spent_read(out, optarg, err);
     case 'V':
         return saves_read("--saves", optarg, out->saves, err);
     default:
-        return refuse_words("this one", err);
+        return -1; /* said already: it is no option, or lacks its value */
     }
 }
 
@@ -161,17 +152,17 @@ static int option_read(struct arguments *out, int option, struct error *err)
     }
     switch (option) {
     case 'w':
-        return number("worker", optarg, RM_WORKERS_MAX - 1, &out->worker, err);
+        return command_line_number("worker", optarg, 0, RM_WORKERS_MAX - 1, &out->worker, err);
     case 'a':
-        return number("attempt", optarg, 1 << 30, &out->attempt, err);
+        return command_line_number("attempt", optarg, 0, 1 << 30, &out->attempt, err);
     case 't':
-        return number("term", optarg, 1 << 30, &out->term, err);
+        return command_line_number("term", optarg, 0, 1 << 30, &out->term, err);
     case 'p':
-        return number("port", optarg, 65535, &out->port, err);
+        return command_line_number("port", optarg, 0, 65535, &out->port, err);
     case 'o':
-        return number("parent", optarg, 1L << 30, &out->parent, err);
+        return command_line_number("parent", optarg, 0, 1L << 30, &out->parent, err);
     case 'g':
-        return number("grace", optarg, GRACE_MAX, &out->grace, err);
+        return command_line_number("grace", optarg, 0, GRACE_MAX, &out->grace, err);
     case 'd':
         out->pod = true;
         return 0;
@@ -206,10 +197,13 @@ static int arguments_read(struct arguments *out, int argc, char **argv, struct e
                               .saved = -1,
                               .lost_at = -1};
     int c, result = 0;
-    while (result == 0 && (c = getopt_long(argc, argv, "", options, NULL)) != -1)
+    while (result == 0 && (c = command_line_option(argc, argv, options, err)) != -1)
         result = option_read(out, c, err);
-    if (result == 0 && (optind != argc || !out->key_file))
-        result = refuse_words(argv[0], err);
+    if (result == 0 && optind != argc)
+        return err_set(err, ERR_USAGE, "%s: %.60s is no option, and there is nothing else to say", argv[0],
+                       argv[optind]);
+    if (result == 0 && !out->key_file)
+        result = want_words(argv[0], "--key-file FILE", err);
     return result;
 }
 
@@ -218,7 +212,7 @@ static int metrics_port_read(bool pod, int *ret, struct error *err)
 {
     const char *text = pod ? config_get(CONFIG_POD_METRICS_PORT) : NULL;
     long port = -1;
-    if (text && number("port", text, 65535, &port, NULL) < 0)
+    if (text && command_line_number("port", text, 0, 65535, &port, NULL) < 0)
         return err_set(err, ERR_USAGE, "%s wants a port, not \"%.40s\"", config_name(CONFIG_POD_METRICS_PORT),
                        text);
     *ret = (int)port;
@@ -230,7 +224,7 @@ static int begun_read(const struct arguments *arguments, int64_t *ret, struct er
 {
     const char *text = arguments->pod ? config_get(CONFIG_POD_GENERATION) : NULL;
     long begun = arguments->term > 1;
-    if (text && number("generation", text, LONG_MAX, &begun, NULL) < 0)
+    if (text && command_line_number("generation", text, 0, LONG_MAX, &begun, NULL) < 0)
         return err_set(err, ERR_USAGE, "%s wants a number, not \"%.40s\"", config_name(CONFIG_POD_GENERATION),
                        text);
     *ret = begun;
@@ -256,7 +250,7 @@ static int coordinate(const struct arguments *arguments, const struct pod *pod, 
     log_name("coordinator");
     log_term(arguments->term);
     if (arguments->term < 1)
-        return refuse_words("coordinate", err);
+        return want_words("coordinate", "--term N, a number from 1 on", err);
     struct coordinator_options options = {.files = files,
                                           .term = arguments->term,
                                           .listen = arguments->listen,
@@ -292,7 +286,7 @@ static int run_worker(const struct arguments *arguments, const struct pod *pod, 
 {
     char name[32];
     if (arguments->worker < 0 || arguments->attempt < 0 || !arguments->coordinator)
-        return refuse_words("work", err);
+        return want_words("work", "--worker W, --attempt A and --coordinator HOST:PORT", err);
     int port = arguments->port < 0 && pod ? AGENT_PORT : (int)arguments->port;
     snprintf(name, sizeof name, "agent %ld", arguments->worker);
     log_name(name);
@@ -317,7 +311,7 @@ static int start_with_files(const struct arguments *arguments, const struct pod 
                               .spec_sha256 = arguments->pod ? config_get(CONFIG_POD_SPEC_SHA256) : NULL,
                               .key = arguments->key_file};
     if (needs_job && !arguments->job)
-        return refuse_words(coordinates ? "coordinate" : "work", err);
+        return want_words(coordinates ? "coordinate" : "work", "--job SPEC.json", err);
     if (orphan_guard((int)arguments->parent, err) < 0 || job_files_read(&files, &paths, err) < 0)
         return -1;
     int result =
@@ -345,15 +339,16 @@ static int launch(int argc, char **argv, struct error *err)
     long link_fd = -1, shared = 0, state_fd = -1, snapshot_fd = -1;
     bool given = argc >= 6 && !strcmp(argv[2], "--link-fd") && !strcmp(argv[4], "--shared");
     bool pair = given && argc == 10 && !strcmp(argv[6], "--state-fd") && !strcmp(argv[8], "--snapshot-fd");
-    if (!given || (argc != 6 && !pair) || number("link-fd", argv[3], INT_MAX, &link_fd, err) < 0 ||
-        number("shared", argv[5], 1, &shared, err) < 0)
-        return refuse_words("launch", err);
+    if (!given || (argc != 6 && !pair) ||
+        command_line_number("link-fd", argv[3], 0, INT_MAX, &link_fd, err) < 0 ||
+        command_line_number("shared", argv[5], 0, 1, &shared, err) < 0)
+        return want_words("launch", "what `work` alone gives it", err);
     log_name("launcher");
     if (!pair)
         return launcher_run((int)link_fd, shared == 1);
-    if (number("state-fd", argv[7], INT_MAX, &state_fd, err) < 0 ||
-        number("snapshot-fd", argv[9], INT_MAX, &snapshot_fd, err) < 0)
-        return refuse_words("launch", err);
+    if (command_line_number("state-fd", argv[7], 0, INT_MAX, &state_fd, err) < 0 ||
+        command_line_number("snapshot-fd", argv[9], 0, INT_MAX, &snapshot_fd, err) < 0)
+        return want_words("launch", "what `work` alone gives it", err);
     return pair_run(&(struct pair_options){.link_fd = (int)link_fd,
                                            .state_fd = (int)state_fd,
                                            .snapshot_fd = (int)snapshot_fd,
@@ -368,7 +363,7 @@ static int install(int argc, char **argv, struct error *err)
     const char *bundle = config_get(CONFIG_BUNDLE);
     bool named = argc == 5 && !strcmp(argv[3], "--termination-log");
     if (argc != 3 && !named)
-        return refuse_words("install", err);
+        return want_words("install", "one folder: install DIR [--termination-log FILE]", err);
     if (named)
         pod.termination_log = argv[4];
     if (bundle && bundle_install(bundle, argv[2], err) == 0)
@@ -395,14 +390,12 @@ static int node(int argc, char **argv, struct error *err)
     struct node_options node = {.metadata = given ? given : METADATA_BASE};
     long port = NODE_PORT;
     int c;
-    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    while ((c = command_line_option(argc, argv, options, err)) != -1) {
         if (c == 'l')
             node.listen = optarg;
         else if (c == 'm')
             node.metadata = optarg;
-        else if (c != 'p')
-            return refuse_words("node", err);
-        else if (number("port", optarg, 65535, &port, err) < 0)
+        else if (c != 'p' || command_line_number("port", optarg, 0, 65535, &port, err) < 0)
             return -1;
     }
     if (optind != argc || !node.listen)
@@ -415,6 +408,7 @@ static int node(int argc, char **argv, struct error *err)
 
 static int run_words(int argc, char **argv, struct error *err)
 {
+    static const char *const people_type[] = {"coordinate", "work", "install", "node", NULL};
     struct arguments arguments;
     bool coordinates = argc > 1 && !strcmp(argv[1], "coordinate");
     if (argc > 1 && !strcmp(argv[1], "install"))
@@ -423,9 +417,11 @@ static int run_words(int argc, char **argv, struct error *err)
         return launch(argc, argv, err);
     if (argc > 1 && !strcmp(argv[1], "node"))
         return node(argc - 1, argv + 1, err);
-    if (!coordinates && (argc < 2 || strcmp(argv[1], "work") != 0))
+    if (argc < 2)
         return err_set(err, ERR_USAGE,
                        "which of coordinate, work, install, node? See `ringmaster-agent --help`");
+    if (!coordinates && strcmp(argv[1], "work") != 0)
+        return command_line_refuse(argv[1], people_type, err);
     if (arguments_read(&arguments, argc - 1, argv + 1, err) < 0)
         return -1;
     return arguments.pod ? start_in_pod(&arguments, coordinates, err)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/core/screen.h"
+#include "cli/folders.h"
 #include "cli/options.h"
 #include "common/base/near.h"
 #include "common/os/clock.h"
@@ -279,13 +280,22 @@ static int export_to(struct command *c, struct object_store *target, struct erro
     return 0;
 }
 
+/* A model between the checkpoints would be one of them to whoever looks there. */
+static int refuse_target(const struct object_store *target, struct error *err)
+{
+    return err_set(err, ERR_USAGE,
+                   "export: %.200s is where the checkpoints lie, or within; name another place for the model",
+                   object_uri(target));
+}
+
 static int export_one(struct command *c, struct error *err)
 {
     struct object_store *target;
     struct object_options options = {.uri = c->target, .endpoint = c->endpoint, .region = c->region};
     if (object_open(&target, &options, err) < 0)
         return -1;
-    int result = export_to(c, target, err);
+    int result = folder_within(object_uri(target), object_uri(c->store)) ? refuse_target(target, err)
+                                                                         : export_to(c, target, err);
     object_free(target);
     return result;
 }
@@ -378,9 +388,22 @@ static int (*verb_of(const char *word))(struct command *c, struct error *err)
     return NULL;
 }
 
+/* "step-20" or "20" for step-00000020; NULL: it has no such number, or there is none of it. */
+static const struct checkpoint_entry *of_that_step(const struct command *c)
+{
+    const char *digits = c->name + strcspn(c->name, "0123456789");
+    char *end;
+    long long step = strtoll(digits, &end, 10);
+    for (int i = 0; i < c->found->count && end != digits && !*end; i++)
+        if (c->found->entry[i].step == step)
+            return &c->found->entry[i];
+    return NULL;
+}
+
 static int refuse_name(const struct command *c, struct error *err)
 {
-    struct near near = near_to(c->name);
+    const struct checkpoint_entry *meant = of_that_step(c);
+    struct near near = near_to(meant ? meant->name : c->name);
     for (int i = 0; i < c->found->count; i++)
         near_try(&near, c->found->entry[i].name, strlen(c->found->entry[i].name));
     return err_set(err, ERR_DATA, "no checkpoint %.60s in %.200s%s", c->name, c->uri, near.question);

@@ -2,20 +2,22 @@
  * from. */
 #include "cli/prepare.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
+#include "cli/folders.h"
 #include "cli/programs.h"
 #include "cli/run_picture.h"
+#include "common/base/software.h"
 #include "common/job/file.h"
 #include "common/model/arrays.h"
 #include "common/os/clock.h"
 #include "common/os/config.h"
 #include "common/os/crypto.h"
 #include "common/os/fault.h"
+#include "common/os/log.h"
 #include "common/storage/checkpoint/model_folder.h"
 #include "common/storage/checkpoint/place.h"
 #include "common/storage/checkpoint/remote_data.h"
@@ -37,7 +39,7 @@ static int check_environment(struct error *err)
     const char *forced = config_get(CONFIG_TRAINER_ISA);
     if (forced && !job_isa_is_known(forced))
         return err_set(err, ERR_USAGE, "RINGMASTER_TRAINER_ISA is \"%.40s\"; write " JOB_ISA_WORDS, forced);
-    return 0;
+    return log_check(err);
 }
 
 /* Parameters and both moments lie in one file of the memory, and the limit holds for those, too. */
@@ -53,51 +55,6 @@ static int check_file_limit(int64_t parameters, struct error *err)
         "files may have %llu bytes at most here, but the state of the training has %lld: raise the "
         "limit (ulimit -f)",
         (unsigned long long)limit.rlim_cur, need);
-}
-
-/* Is one folder the other, or inside it? Both are absolute and without "." and "..". */
-static bool within(const char *inner, const char *outer)
-{
-    size_t length = strlen(outer);
-    return !strncmp(inner, outer, length) &&
-           (!inner[length] || inner[length] == '/' || outer[length - 1] == '/');
-}
-
-/* The folder of a file:// URI with its links followed, as far as it exists; what is not there yet stays as it
- * is written. `out` has RM_URI_MAX bytes. */
-static void follow_links(const char *uri, char *out)
-{
-    char whole[RM_URI_MAX], real[PATH_MAX];
-    text_copy(whole, sizeof whole, uri + strlen("file://"));
-    size_t end = strlen(whole);
-    text_copy(out, RM_URI_MAX, whole);
-    for (; end > 0; end--) {
-        char rest = whole[end];
-        if (rest && rest != '/')
-            continue;
-        whole[end] = 0;
-        bool there = realpath(whole, real);
-        whole[end] = rest;
-        if (!there)
-            continue;
-        snprintf(out, RM_URI_MAX, "%s%s", real, whole + end);
-        return;
-    }
-}
-
-static bool is_folder(const char *uri)
-{
-    return !strncmp(uri, "file://", 7);
-}
-
-static bool folder_within(const char *inner_uri, const char *outer_uri)
-{
-    char inner[RM_URI_MAX], outer[RM_URI_MAX];
-    if (!is_folder(inner_uri) || !is_folder(outer_uri))
-        return within(inner_uri, outer_uri);
-    follow_links(inner_uri, inner);
-    follow_links(outer_uri, outer);
-    return within(inner, outer);
 }
 
 static int check_folders(const struct job_spec *spec, struct error *err)
@@ -202,6 +159,8 @@ static int check_data(const struct prepared *p, struct corpus *corpus, struct er
         p->spec.data.uri, p->resume.entry.name, sizes);
 }
 
+#define NOT_EXACT "spec.trainer.allowMixedHardware: true (the result is then not exact)"
+
 static int check_fingerprint(const struct prepared *p, struct error *err)
 {
     char now[RM_FINGERPRINT_MAX];
@@ -214,11 +173,16 @@ static int check_fingerprint(const struct prepared *p, struct error *err)
         return -1;
     if (!strcmp(now, then))
         return 0;
-    return err_set(
-        err, ERR_DATA,
-        "%s was trained with other arithmetic (%.130s; here: %.130s), so the bits would differ; set "
-        "spec.trainer.allowMixedHardware: true to go on all the same",
-        p->resume.entry.name, then, now);
+    char made_by[RM_FINGERPRINT_MAX], own[RM_FINGERPRINT_MAX];
+    if (software_differs(then, now, made_by, own))
+        return err_set(err, ERR_DATA,
+                       "%s was made by another build (%.60s; this one: %.60s), whose bits differ: go on with "
+                       "the programs that made it, or with these and " NOT_EXACT ", or --overwrite",
+                       p->resume.entry.name, made_by, own);
+    return err_set(err, ERR_DATA,
+                   "%s was made by other arithmetic (%.120s; here: %.120s), whose bits differ: go on where "
+                   "it was made, or here with " NOT_EXACT ", or --overwrite",
+                   p->resume.entry.name, then, now);
 }
 
 /* May this job go on from the checkpoint found? */

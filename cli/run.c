@@ -23,11 +23,11 @@ static void show_head(struct console *console, const struct prepared *p)
     str_clear(&out);
 }
 
-static void show_end(struct console *console, const struct report *report)
+static void show_end(struct console *console, const struct prepared *p, const struct report *report)
 {
     struct str out = str_init(1 << 16);
     if (!console->json)
-        screen_end(report, console->style, clock_now(), &out);
+        screen_end(report, &p->spec, console->style, clock_now(), &out);
     console_print(console, &out);
     str_clear(&out);
 }
@@ -63,7 +63,7 @@ static int complete_again(struct console *console, const struct prepared *p, str
     str_addf(&uri, "%s/%s", p->spec.checkpoint.uri, entry->name);
     text_copy(report->end.uri, sizeof report->end.uri, str_text(&uri));
     str_clear(&uri);
-    show_end(console, report);
+    show_end(console, p, report);
     return 0;
 }
 
@@ -87,7 +87,7 @@ static int run_prepared(struct run_options *options, const struct prepared *p, s
     else {
         show_head(&console, p);
         code = local_run_to_its_end(&local, err);
-        show_end(&console, report);
+        show_end(&console, p, report);
         save_picture(&console, p, report);
     }
     free(report);

@@ -38,7 +38,7 @@ struct source {
 };
 
 struct app {
-    const struct app_options *options;
+    const struct operator_options *options;
     struct loop *loop;
     struct loop_signal *term, *interrupt;
     struct loop_timer *stopping;
@@ -571,7 +571,7 @@ static void close_all(struct app *app)
         kube_config_clear(&app->config);
 }
 
-int app_run(const struct app_options *options, struct error *err)
+int app_run(const struct operator_options *options, struct error *err)
 {
     struct app *app = calloc(1, sizeof *app);
     if (!app)

@@ -13,7 +13,7 @@
 #include "common/base/time.h"
 #include "operator/core/view.h"
 
-struct app_options {
+struct operator_options {
     const char *kubeconfig, *context; /* NULL: the pod's ServiceAccount, or what KUBECONFIG names */
     const char *namespace;            /* to look after; NULL: all */
     const char *lease_namespace;      /* NULL: our own */
@@ -30,6 +30,6 @@ struct app_options {
 };
 
 /* Runs until SIGTERM or SIGINT (0), or until it can't go on (-1 with *err). */
-int app_run(const struct app_options *options, struct error *err);
+int app_run(const struct operator_options *options, struct error *err);
 
 #endif

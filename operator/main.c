@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/near.h"
 #include "common/loop/loop.h"
+#include "common/os/command_line.h"
 #include "common/os/descriptors.h"
 #include "common/os/log.h"
 #include "common/os/secret.h"
@@ -40,36 +40,25 @@ static const char usage[] =
     "  ringmaster-operator --kubeconfig ~/.kube/config --namespace training --no-lease\n"
     "Exit codes: 0 told to stop, 2 usage, 4 anything else (the lease was lost, say).\n";
 
-static int number(const char *name, const char *text, long least, long most, long *ret, struct error *err)
-{
-    char *end;
-    long value = strtol(text, &end, 10);
-    if (!*text || *end || value < least || value > most)
-        return err_set(err, ERR_USAGE, "--%s wants a number from %ld to %ld, not \"%.40s\"", name, least,
-                       most, text);
-    *ret = value;
-    return 0;
-}
-
-static int read_number(struct app_options *out, int option, struct error *err)
+static int read_number(struct operator_options *out, int option, struct error *err)
 {
     long value = 0;
-    if (option == 'p' && number("port", optarg, 0, 65535, &value, err) == 0)
+    if (option == 'p' && command_line_number("port", optarg, 0, 65535, &value, err) == 0)
         out->port = (int)value;
-    else if (option == 'P' && number("coordinator-port", optarg, 1, 65535, &value, err) == 0)
+    else if (option == 'P' && command_line_number("coordinator-port", optarg, 1, 65535, &value, err) == 0)
         out->coordinator_port = (int)value;
-    else if (option == 'A' && number("node-agent-port", optarg, 1, 65535, &value, err) == 0)
+    else if (option == 'A' && command_line_number("node-agent-port", optarg, 1, 65535, &value, err) == 0)
         out->settings.node_port = (int)value;
-    else if (option == 'q' && number("qps", optarg, 1, 100000, &value, err) == 0)
+    else if (option == 'q' && command_line_number("qps", optarg, 1, 100000, &value, err) == 0)
         out->per_second = (double)value;
-    else if (option == 'b' && number("burst", optarg, 1, 100000, &value, err) == 0)
+    else if (option == 'b' && command_line_number("burst", optarg, 1, 100000, &value, err) == 0)
         out->burst = (double)value;
     else
         return -1;
     return 0;
 }
 
-static int read_option(struct app_options *out, int option, struct error *err)
+static int read_option(struct operator_options *out, int option, struct error *err)
 {
     switch (option) {
     case 'k':
@@ -120,17 +109,8 @@ static int read_option(struct app_options *out, int option, struct error *err)
     }
 }
 
-static int refuse_option(const struct option *known, const char *word, struct error *err)
-{
-    struct near near = near_to_option(word);
-    for (; known->name; known++)
-        near_try(&near, known->name, strlen(known->name));
-    return err_set(err, ERR_USAGE, "%.60s is not an option%s", word,
-                   *near.best ? near.question : "; --help lists all");
-}
-
 /* *ret_show: what to print instead of anything else; NULL: nothing. */
-static int read_arguments(struct app_options *out, const char **ret_show, int argc, char **argv,
+static int read_arguments(struct operator_options *out, const char **ret_show, int argc, char **argv,
                           struct error *err)
 {
     static const struct option options[] = {
@@ -158,12 +138,9 @@ static int read_arguments(struct app_options *out, const char **ret_show, int ar
         {NULL, 0, NULL, 0},
     };
     int option;
-    opterr = 0; /* one sentence, ours */
-    while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-        if (option == '?')
-            return refuse_option(options, argv[optind - 1], err);
-        if (option == ':')
-            return err_set(err, ERR_USAGE, "%.60s wants a value; --help says which", argv[optind - 1]);
+    while ((option = command_line_option(argc, argv, options, err)) != -1) {
+        if (!option)
+            return -1;
         if (option == 'h')
             *ret_show = usage;
         else if (option == 'v')
@@ -181,16 +158,16 @@ int main(int argc, char **argv)
 {
     struct error err = {0};
     const char *show = NULL;
-    struct app_options options = {.lease = true,
-                                  .lease_name = "ringmaster-operator",
-                                  .listen = "127.0.0.1",
-                                  .port = 8080,
-                                  .settings = {.worker_image = "", .network_policies = true}};
+    struct operator_options options = {.lease = true,
+                                       .lease_name = "ringmaster-operator",
+                                       .listen = "127.0.0.1",
+                                       .port = 8080,
+                                       .settings = {.worker_image = "", .network_policies = true}};
     loop_signal_hold(SIGTERM);
     secret_guard();
     descriptors_raise();
     log_name("operator");
-    if (read_arguments(&options, &show, argc, argv, &err) < 0) {
+    if (read_arguments(&options, &show, argc, argv, &err) < 0 || log_check(&err) < 0) {
         fprintf(stderr, "ringmaster-operator: %s\n", err.text);
         return error_exit_code(err.code);
     }

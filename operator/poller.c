@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/wire/question.h"
 #include "operator/core/pod.h"
 
 static const rm_time answer_within = 30 * RM_S, apart = 500 * RM_MS, again_least = RM_S,
@@ -93,10 +94,10 @@ static void ask_coordinator(void *ctx)
     char url[RM_ADDRESS_MAX + OP_RELIEF_MAX + 64], after[OP_RELIEF_MAX + 32] = "";
     int port = poller->options.port ? poller->options.port : OP_COORDINATOR_PORT;
     const char *form = strchr(poller->ip, ':') ? "http://[%s]:%d/v1/status%s" : "http://%s:%d/v1/status%s";
-    const char *relief = *poller->relief ? poller->relief : poller->said ? "relieve=" : "";
+    const char *relief = *poller->relief ? poller->relief : poller->said ? QUESTION_RELIEVE "=" : "";
     if (poller->revision)
-        snprintf(after, sizeof after, "?after=%lld%s%s", (long long)poller->revision, *relief ? "&" : "",
-                 relief);
+        snprintf(after, sizeof after, "?" QUESTION_AFTER "=%lld%s%s", (long long)poller->revision,
+                 *relief ? "&" : "", relief);
     else if (*relief)
         snprintf(after, sizeof after, "?%s", relief);
     poller->says = *poller->relief;

@@ -11,7 +11,7 @@
 #include "common/os/log.h"
 #include "operator/poller.h"
 #include "operator/price_file.h"
-#include "operator/turn.h"
+#include "operator/status_pace.h"
 #include "operator/work.h"
 
 enum { IN_WORK_MAX = 64 };
@@ -26,7 +26,7 @@ struct reconciler {
     struct reconciler_options options;
     struct queue queue;
     struct loop_timer *timer;
-    struct turns turns;
+    struct status_paces paces;
     struct op_trials trials;
     int asked;           /* coordinators that are asked */
     int64_t answered_ms; /* wall clock of the last answer of any of them */
@@ -43,7 +43,7 @@ struct reconcile_state {
     rm_time acts_on;    /* the same of the work under way */
     rm_time held_until; /* a refusal's back-off */
     int64_t held_generation;       /* of the spec that was refused */
-    struct turn turn;              /* of its status */
+    struct status_pace pace;       /* of its status */
     struct op_silence silence;     /* of its coordinator... */
     char asked_ip[RM_ADDRESS_MAX]; /* ...which is asked there; "": nobody is */
     int asked_term;
@@ -254,7 +254,7 @@ static void done_well(struct reconciler *r, struct reconcile_state *state, const
         return;
     }
     if (result->writes && plan->change != OP_SAME)
-        state->turn.written = now;
+        state->pace.written = now;
     tell_events(r, job, plan);
 }
 
@@ -388,7 +388,7 @@ static void begin_job(struct reconciler *r, struct job_entry *job)
     op_memo_metered(&job->memo, &job->view, plan);
     log_plan(job, plan);
     ask_coordinator(state, plan);
-    bool waits = !turn_comes(&r->turns, &state->turn, plan->change, now, &state->status_due);
+    bool waits = !status_pace_allows(&r->paces, &state->pace, plan->change, now, &state->status_due);
     if (!waits)
         state->status_due = 0;
     struct work_options options = {.kube = r->options.kube,
@@ -496,7 +496,7 @@ int reconciler_open(struct reconciler **ret, const struct reconciler_options *op
         return err_set(err, ERR_MACHINE, "no memory for the reconciler");
     r->options = *options;
     r->queue.seed = crypto_seed();
-    r->turns = turns_init(loop_now(options->loop));
+    r->paces = status_paces_init(loop_now(options->loop));
     if (loop_timer_open(&r->timer, options->loop, timer_fired, r, err) < 0) {
         reconciler_free(r);
         return -1;

@@ -4,7 +4,7 @@
  * A refusal is told in the job's status at once; what was refused is tried again after 5 s to 5 min (0.5 to
  * 30 s where the server was only busy or away), or as soon as the job's spec changes. Until then the job gets
  * status writes, and deletes of what was not refused, alone. A status that is refused itself is told by an
- * event. How often a status is written: turn.h. */
+ * event. How often a status is written: status_pace.h. */
 #ifndef RM_OPERATOR_RECONCILE_H
 #define RM_OPERATOR_RECONCILE_H
 

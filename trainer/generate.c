@@ -106,25 +106,41 @@ static int read_arguments(struct wish *wish, int argc, char **argv, struct error
     return 0;
 }
 
-static bool has(struct object_store *store, const char *name)
+/* 1: it is there; 0: it is not; -1: nobody knows. */
+static int has(struct object_store *store, const char *name, struct error *err)
 {
     struct object_info info;
-    return object_head(store, name, &info, NULL) == 0;
+    struct error why = {0};
+    if (object_head(store, name, &info, &why) == 0)
+        return 1;
+    return why.code == ERR_NOT_FOUND ? 0 : err_from(err, &why, "%s", why.text);
 }
 
-/* The folder itself, or its `final` where a job's checkpoint folder was named. */
+static int refuse_place(const struct writer *w, struct error *err)
+{
+    return err_set(
+        err, ERR_DATA,
+        "%.200s holds no model: there is no config.json, nor one in its final; name a checkpoint, as "
+        "checkpoints/final, or a folder with config.json and model.safetensors",
+        w->folder);
+}
+
+/* A job's checkpoint folder is named for its `final`, whatever else somebody put there; else it is the folder
+ * itself. */
 static int find_folder(struct writer *w, const char *named, struct error *err)
 {
-    struct object_store *store;
-    if (place_open_uri(&store, named, err) < 0)
+    if (place_open_uri(&w->store, named, err) < 0)
         return -1;
-    bool below = !has(store, "config.json") && has(store, "final/config.json");
-    snprintf(w->folder, sizeof w->folder, "%s%s", object_uri(store), below ? "/final" : "");
-    w->store = store;
+    text_copy(w->folder, sizeof w->folder, object_uri(w->store));
+    int below = has(w->store, "final/config.json", err),
+        here = below ? below : has(w->store, "config.json", err);
+    if (here <= 0)
+        return here < 0 ? -1 : refuse_place(w, err);
     if (!below)
         return 0;
+    snprintf(w->folder, sizeof w->folder, "%s/final", object_uri(w->store));
+    object_free(w->store);
     w->store = NULL;
-    object_free(store);
     return place_open_uri(&w->store, w->folder, err);
 }
 

@@ -8,6 +8,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/str.h"
+#include "common/os/command_line.h"
 #include "common/os/config.h"
 #include "common/os/descriptors.h"
 #include "common/os/log.h"
@@ -34,45 +35,62 @@ static const char usage[] =
     "  ringmaster-trainer fingerprint --precision bf16 --probe\n"
     "  ringmaster-trainer generate checkpoints/final --prompt 'static int ' --tokens 200\n";
 
-static int usage_error(void)
+static int say_error(const struct error *err)
 {
-    fputs(usage, stderr);
-    return EXIT_USAGE;
+    fprintf(stderr, "ringmaster-trainer: %s\n", err->text);
+    return error_exit_code(err->code);
 }
 
-static int number(const char *text)
+static int int_read(const char *name, const char *text, int *ret, struct error *err)
 {
-    char *rest;
-    long value = strtol(text, &rest, 10);
-    return *text && !*rest && value >= 0 && value <= 1 << 30 ? (int)value : -1;
+    long value = 0;
+    if (command_line_number(name, text, 0, 1 << 30, &value, err) < 0)
+        return -1;
+    *ret = (int)value;
+    return 0;
+}
+
+static int refuse_operand(const char *verb, const char *word, struct error *err)
+{
+    return err_set(err, ERR_USAGE, "%s: %.60s is no option, and there is nothing else to say", verb, word);
+}
+
+static int read_work(struct train_loop_options *options, int *parent, int argc, char **argv,
+                     struct error *err)
+{
+    int *const places[] = {&options->link_fd, &options->state_fd,   &options->snapshot_fd,
+                           &options->data_fd, &options->program_fd, parent,
+                           &options->alone};
+    enum { PLACES = sizeof places / sizeof *places };
+    static const struct option names[] = {
+        {"link-fd", required_argument, NULL, 1},     {"state-fd", required_argument, NULL, 2},
+        {"snapshot-fd", required_argument, NULL, 3}, {"data-fd", required_argument, NULL, 4},
+        {"program-fd", required_argument, NULL, 5},  {"parent", required_argument, NULL, 6},
+        {"alone", required_argument, NULL, 7},       {0},
+    };
+    int option;
+    _Static_assert(sizeof names / sizeof *names == PLACES + 1, "each option has its place");
+    while ((option = command_line_option(argc, argv, names, err)) != -1)
+        if (option < 1 || option > PLACES ||
+            int_read(names[option - 1].name, optarg, places[option - 1], err) < 0)
+            return -1;
+    if (optind != argc)
+        return refuse_operand("work", argv[optind], err);
+    if (options->link_fd < 0 || options->state_fd < 0 || options->snapshot_fd < 0)
+        return err_set(
+            err, ERR_USAGE,
+            "work wants --link-fd N, --state-fd N and --snapshot-fd N, which ringmaster-agent gives it");
+    return 0;
 }
 
 static int work_main(int argc, char **argv)
 {
-    static const struct option names[] = {
-        {"link-fd", required_argument, NULL, 'l'},     {"state-fd", required_argument, NULL, 's'},
-        {"snapshot-fd", required_argument, NULL, 'm'}, {"data-fd", required_argument, NULL, 'd'},
-        {"program-fd", required_argument, NULL, 'u'},  {"parent", required_argument, NULL, 'p'},
-        {"alone", required_argument, NULL, 'a'},       {0},
-    };
     struct train_loop_options options = {
         .link_fd = -1, .state_fd = -1, .snapshot_fd = -1, .data_fd = -1, .program_fd = -1};
-    int parent = 0, option;
+    int parent = 0;
     struct error err;
-    while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
-        int *place = option == 'l'   ? &options.link_fd
-                     : option == 's' ? &options.state_fd
-                     : option == 'm' ? &options.snapshot_fd
-                     : option == 'd' ? &options.data_fd
-                     : option == 'u' ? &options.program_fd
-                     : option == 'p' ? &parent
-                     : option == 'a' ? &options.alone
-                                     : NULL;
-        if (!place || (*place = number(optarg)) < 0)
-            return usage_error();
-    }
-    if (optind != argc || options.link_fd < 0 || options.state_fd < 0 || options.snapshot_fd < 0)
-        return usage_error();
+    if (read_work(&options, &parent, argc, argv, &err) < 0)
+        return say_error(&err);
     if (orphan_guard(parent, &err) < 0)
         return error_exit_code(err.code);
     /* Ctrl-C reaches everybody in the terminal; what it means is decided by `ringmaster run`. */
@@ -88,8 +106,7 @@ static int print_probe(const char *isa, enum gpt_precision precision)
     struct error err;
     if (pool_open(&pool, 1, &err) < 0 || probe_cpu(isa, precision, pool, probe, &err) < 0) {
         pool_free(pool);
-        fprintf(stderr, "ringmaster-trainer: %s\n", err.text);
-        return error_exit_code(err.code);
+        return say_error(&err);
     }
     pool_free(pool);
     hex_encode(probe, RM_HASH_BYTES, text);
@@ -97,29 +114,42 @@ static int print_probe(const char *isa, enum gpt_precision precision)
     return 0;
 }
 
-static int fingerprint_main(int argc, char **argv)
+struct fingerprint_wish {
+    const char *isa;
+    enum gpt_precision precision;
+    bool probe;
+};
+
+static int read_fingerprint(struct fingerprint_wish *wish, int argc, char **argv, struct error *err)
 {
     static const struct option names[] = {{"isa", required_argument, NULL, 'i'},
                                           {"precision", required_argument, NULL, 'p'},
                                           {"probe", no_argument, NULL, 'm'},
                                           {0}};
-    const char *forced = config_get(CONFIG_TRAINER_ISA), *isa = "Auto";
-    enum gpt_precision precision = GPT_FP32;
-    char text[RM_FINGERPRINT_MAX];
-    bool probe = false;
     int option;
-    while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
-        probe = probe || option == 'm';
+    while ((option = command_line_option(argc, argv, names, err)) != -1) {
+        if (!option)
+            return -1;
+        wish->probe = wish->probe || option == 'm';
         if (option == 'i')
-            isa = optarg;
-        else if (option != 'm' && (option != 'p' || gpt_precision_read(optarg, &precision) < 0))
-            return usage_error();
+            wish->isa = optarg;
+        else if (option == 'p' && gpt_precision_read(optarg, &wish->precision) < 0)
+            return err_set(err, ERR_USAGE, "--precision is \"%.40s\"; write fp32 or bf16", optarg);
     }
-    if (optind != argc)
-        return usage_error();
-    gpt_fingerprint(forced ? forced : isa, precision, text);
+    return optind == argc ? 0 : refuse_operand("fingerprint", argv[optind], err);
+}
+
+static int fingerprint_main(int argc, char **argv)
+{
+    const char *forced = config_get(CONFIG_TRAINER_ISA);
+    struct fingerprint_wish wish = {.isa = "Auto", .precision = GPT_FP32};
+    struct error err;
+    char text[RM_FINGERPRINT_MAX];
+    if (read_fingerprint(&wish, argc, argv, &err) < 0)
+        return say_error(&err);
+    gpt_fingerprint(forced ? forced : wish.isa, wish.precision, text);
     puts(text);
-    return probe ? print_probe(forced ? forced : isa, precision) : 0;
+    return wish.probe ? print_probe(forced ? forced : wish.isa, wish.precision) : 0;
 }
 
 static int print_version(void)
@@ -141,6 +171,18 @@ static bool asks_for_help(int argc, char **argv)
 {
     return argc > 1 &&
            (is_help(argv[1]) || (is_help(argv[argc - 1]) && strncmp(argv[argc - 2], "--", 2) != 0));
+}
+
+static int refuse_command(const char *word)
+{
+    static const char *const people_type[] = {"generate", "fingerprint", "memory", "bench-step", NULL};
+    struct error err;
+    if (!*word) {
+        fputs(usage, stderr);
+        return EXIT_USAGE;
+    }
+    command_line_refuse(word, people_type, &err);
+    return say_error(&err);
 }
 
 int main(int argc, char **argv)
@@ -165,5 +207,5 @@ int main(int argc, char **argv)
     for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++)
         if (!strcmp(argv[1], commands[i].name))
             return commands[i].run(argc - 1, argv + 1);
-    return usage_error();
+    return refuse_command(argc > 1 ? argv[1] : "");
 }

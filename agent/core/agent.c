@@ -145,7 +145,7 @@ static void say_hello(struct agent *st, struct agent_out *out)
 static void say_leaving(struct agent *st, rm_time now, struct agent_out *out)
 {
     struct message m;
-    RM_ASSERT(st->leaving, "it says that it leaves, and does not");
+    RM_ASSERT(st->leaving, "worker %d says that it leaves, and does not", st->settings.worker);
     message_init(&m, MSG_LEAVING);
     text_copy(m.leaving.reason, sizeof m.leaving.reason, st->leave_why);
     if (st->leave_until != RM_NEVER)
@@ -158,7 +158,7 @@ static void say_noticed(struct agent *st, rm_time now, struct agent_out *out)
 {
     const struct notice *n = &st->notice;
     struct message m;
-    RM_ASSERT(st->noticed, "a notice is told, and nobody gave one");
+    RM_ASSERT(st->noticed, "worker %d tells of a notice, and nobody gave one", st->settings.worker);
     message_init(&m, MSG_NOTICED);
     m.noticed.left = -1;
     if (st->notice_stands) {
@@ -614,7 +614,9 @@ static rm_time lost_by(const struct agent *st)
 static void leave_at_last(struct agent *st, struct agent_out *out)
 {
     char text[MSG_DETAIL_MAX];
-    RM_ASSERT(st->ends_at != RM_NEVER && !st->released, "it ends late, and nobody told it to");
+    RM_ASSERT(st->ends_at != RM_NEVER && !st->released,
+              "worker %d ends late, and nobody told it to (until %" PRId64 ")", st->settings.worker,
+              st->ends_at);
     snprintf(text, sizeof text, "told to leave, and not released in time%s",
              st->connection == WELCOMED ? "" : ": the coordinator is away");
     agent_quit(st, out, EXIT_MACHINE, text);

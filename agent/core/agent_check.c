@@ -20,17 +20,21 @@ void agent_check_invariants(const struct agent *st)
               st->write->snapshot.state.step);
     RM_ASSERT(!st->publishing || st->writes.under_way > 0, "step %" PRId64 " is published by no call",
               st->publish->publish.step);
-    RM_ASSERT(!st->loading || st->reads.under_way > 0, "a state is loaded by no call");
+    RM_ASSERT(!st->loading || st->reads.under_way > 0, "a state is loaded by %d calls", st->reads.under_way);
     RM_ASSERT(st->connection != WELCOMED || st->term > 0, "it was welcomed in term %" PRId64, st->term);
     RM_ASSERT(!st->trains_on || (st->leaving && st->leave_until != RM_NEVER),
-              "it trains on until an end that nobody named");
+              "worker %d trains on until %" PRId64 ", which nobody named", st->settings.worker,
+              st->leave_until);
     RM_ASSERT((st->connection == WELCOMED) == (st->beat_at != RM_NEVER),
               "connection %d, the next heartbeat at %" PRId64, (int)st->connection, st->beat_at);
     RM_ASSERT(st->connection != CONNECTING || st->retry_at == RM_NEVER,
               "a try under way, and one at %" PRId64, st->retry_at);
-    RM_ASSERT(!st->wanted || st->writing, "the memory is waited for, and nobody writes from it");
+    RM_ASSERT(!st->wanted || st->writing, "trainer %d waits for memory that nobody writes from", st->spawned);
     RM_ASSERT(!st->publish_first || st->publishing,
-              "what is written waits for a manifest that nobody writes");
-    RM_ASSERT(!st->leaving || st->leave_why[0] || st->released, "it leaves, and nobody knows why");
+              "a slice of step %" PRId64 " waits for a manifest that nobody writes",
+              st->write->snapshot.state.step);
+    RM_ASSERT(!st->leaving || st->leave_why[0] || st->released,
+              "worker %d leaves until %" PRId64 ", and nobody knows why", st->settings.worker,
+              st->leave_until);
     RM_ASSERT(st->trainer != TRAINER_UP || st->up.pid > 0, "a trainer is up, with pid %" PRId64, st->up.pid);
 }

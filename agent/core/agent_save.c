@@ -252,7 +252,8 @@ bool agent_asks_store_again(const struct agent *st)
 
 void agent_ask_store_again(struct agent *st, struct agent_out *out)
 {
-    RM_ASSERT(agent_asks_store_again(st), "the store is asked again, and nothing waits for it");
+    RM_ASSERT(agent_asks_store_again(st), "the store is asked again by worker %d, for nothing",
+              st->settings.worker);
     if (st->write_waits)
         start_write(st, out);
     if (st->publish_waits)

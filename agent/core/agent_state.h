@@ -65,16 +65,16 @@ struct agent {
     int64_t save_step; /* that the trainer was told to save, and nothing since; -1 none */
     bool save_final;
     bool leaving, released, over;
-    bool noticed;             /* of its machine's end something was told: it is said to each coordinator */
-    bool notice_stands;       /* and not withdrawn since */
-    struct notice notice;     /* where it stands */
-    char pool[POOL_NAME_MAX]; /* of its machine; "" not known */
-    bool unneeded;            /* released, as the run is over: nothing that is being written is of use */
-    bool elsewhere;           /* over, and the same worker may take part on another machine */
-    char leave_why[64];       /* who said so last that it is to leave */
-    rm_time leave_until;      /* the nearest time that anybody named; RM_NEVER: nobody did */
-    bool trains_on;  /* leaving, by notices with a time alone: not at once, and it may be withdrawn */
-    rm_time ends_at; /* then it ends, released or not; RM_NEVER: not known */
+    bool noticed;         /* of its machine's end something was told: it is said to each coordinator */
+    bool notice_stands;   /* and not withdrawn since */
+    struct notice notice; /* where it stands */
+    char pool[MACHINE_POOL_NAME_MAX]; /* of its machine; "" not known */
+    bool unneeded;       /* released, as the run is over: nothing that is being written is of use */
+    bool elsewhere;      /* over, and the same worker may take part on another machine */
+    char leave_why[64];  /* who said so last that it is to leave */
+    rm_time leave_until; /* the nearest time that anybody named; RM_NEVER: nobody did */
+    bool trains_on;      /* leaving, by notices with a time alone: not at once, and it may be withdrawn */
+    rm_time ends_at;     /* then it ends, released or not; RM_NEVER: not known */
     /* the newest, oldest first; those that are acknowledged stay for a successor: an acknowledgement of a
      * coordinator that died says nothing about what it could still tell */
     struct kept_step progress[PROGRESS_KEPT], evaluated[EVALUATED_KEPT];

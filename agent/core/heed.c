@@ -57,6 +57,6 @@ rm_time heed_deadline(const struct heed *heed, const struct notices *notices, rm
 {
     const struct notice *will = will_of(notices);
     rm_time at = heed->doomed && !heed->told && will ? doomed_at(heed, will) : RM_NEVER;
-    RM_ASSERT(!heed->told || heed->heard, "a notice was told, and none heard");
+    RM_ASSERT(!heed->told || heed->heard, "of %d notices one was told, and none heard", notices->count);
     return at > now ? at : RM_NEVER;
 }

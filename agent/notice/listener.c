@@ -35,10 +35,10 @@ struct listener {
     char trouble[RM_WHY_MAX]; /* said, and not over */
     struct heed heed;
     struct notices notices;
-    bool complete;            /* see watch.h */
-    char pool[POOL_NAME_MAX]; /* see pool.h */
-    bool tells;               /* the newest AGENT_NOTICED had a notice: */
-    struct notice told;       /* this one */
+    bool complete;                    /* see watch.h */
+    char pool[MACHINE_POOL_NAME_MAX]; /* see pool.h */
+    bool tells;                       /* the newest AGENT_NOTICED had a notice: */
+    struct notice told;               /* this one */
 };
 
 /* ---- what is heard ---- */
@@ -95,7 +95,7 @@ static void metadata_changed(void *ctx)
 {
     struct listener *l = ctx;
     const struct watch *watch = metadata_watch_see(l->watch);
-    pool_name(&watch->pool, l->pool);
+    machine_pool_name(&watch->pool, l->pool);
     hear_notices(l, &watch->notices, true,
                  watch->complete); /* the watch is this worker's own: it knows what it told */
 }

@@ -37,7 +37,7 @@ static void tell_watch(struct metadata_watch *m, int slot, const struct watch_an
     char say[WATCH_SAY_MAX];
     int64_t revision = m->watch.revision;
     if (slot == POOL) {
-        pool_answer(&m->watch, answer, loop_now(m->loop));
+        machine_pool_answer(&m->watch, answer, loop_now(m->loop));
         return;
     }
     watch_answer(&m->watch, slot, answer, loop_now(m->loop), say);
@@ -114,9 +114,9 @@ static void ask_what_is_due(struct metadata_watch *m)
     struct watch_question question;
     while (watch_ask(&m->watch, loop_now(m->loop), &question))
         ask_metadata(m, question.slot, &question);
-    while (pool_ask(&m->watch, loop_now(m->loop), &question))
+    while (machine_pool_ask(&m->watch, loop_now(m->loop), &question))
         ask_metadata(m, POOL, &question);
-    loop_timer_set(m->timer, rm_earlier(watch_deadline(&m->watch), pool_deadline(&m->watch)));
+    loop_timer_set(m->timer, rm_earlier(watch_deadline(&m->watch), machine_pool_deadline(&m->watch)));
 }
 
 static void timer_fired(void *ctx)

@@ -429,7 +429,8 @@ static void program_lines(const struct report *r, struct screen_style style, rm_
     restart_table(r, style, out);
 }
 
-static void complete_lines(const struct report *r, struct screen_style style, rm_time now, struct str *out)
+static void complete_lines(const struct report *r, const struct job_spec *spec, struct screen_style style,
+                           rm_time now, struct str *out)
 {
     const struct event *e = &r->end;
     str_adds(out, "\n");
@@ -457,13 +458,11 @@ static void complete_lines(const struct report *r, struct screen_style style, rm
     label(style, "SHA-256", out);
     str_addf(out, "%s\n", e->weights_sha256);
     label(style, "exact", out);
-    str_adds(out,
-             e->exact
-                 ? "yes: these bits do not depend on how many workers there were or what happened to them\n"
-                 : "no: another number or history of workers gives other bits\n");
+    str_addf(out, "%s\n", job_exactness(spec->reduction, e->exact));
 }
 
-void screen_end(const struct report *r, struct screen_style style, rm_time now, struct str *out)
+void screen_end(const struct report *r, const struct job_spec *spec, struct screen_style style, rm_time now,
+                struct str *out)
 {
     if (!r->ended)
         return;
@@ -472,7 +471,7 @@ void screen_end(const struct report *r, struct screen_style style, rm_time now, 
     else if (!r->steps)
         restart_table(r, style, out);
     else if (r->end.kind == EVENT_COMPLETE)
-        complete_lines(r, style, now, out);
+        complete_lines(r, spec, style, now, out);
     else { /* why it ended is said on standard error */
         picture_lines(r, style, out);
         recovery_table(r, style, out);

@@ -36,7 +36,8 @@ void screen_drill(const struct report *r, const char *spec, int64_t step, struct
                   struct str *out);
 
 /* The final report. */
-void screen_end(const struct report *report, struct screen_style style, rm_time now, struct str *out);
+void screen_end(const struct report *report, const struct job_spec *spec, struct screen_style style,
+                rm_time now, struct str *out);
 
 /* Where the picture of the run lies, a line in the manner of the report. uri: the checkpoint folder. */
 void screen_picture(const char *uri, struct screen_style style, struct str *out);

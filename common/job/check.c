@@ -80,8 +80,9 @@ static int check_workers(const struct job_spec *spec, const char **ret_path, str
     RULE(max < target, "workers.max", "is %d, less than workers.target (%d); raise it or lower the target",
          max, target);
     RULE(max > spec->batch.lanes && !job_restarts(spec), "workers.max",
-         "is %d, but there are only %d lanes to share out; set %s.batch.lanes to %d or more", max,
-         spec->batch.lanes, spec->launched ? "launch" : "trainer", max);
+         "is %d, but there %s only %d lane%s to share out; set %s.batch.lanes to %d or more", max,
+         spec->batch.lanes == 1 ? "is" : "are", spec->batch.lanes, spec->batch.lanes == 1 ? "" : "s",
+         spec->launched ? "launch" : "trainer", max);
     return 0;
 }
 

@@ -480,6 +480,15 @@ bool job_is_elastic(const struct job_spec *spec)
     return spec->launched && spec->launch.mode == JOB_ELASTIC;
 }
 
+const char *job_exactness(enum job_reduction reduction, bool exact)
+{
+    if (exact)
+        return "yes: these bits do not depend on how many workers there were or what happened to them";
+    return reduction == JOB_FAST
+               ? "no: another number or history of workers gives other bits"
+               : "no: its sums are exact, but a part of it was computed by other arithmetic";
+}
+
 bool job_has_store(const struct job_spec *spec)
 {
     return !job_restarts(spec) || *spec->checkpoint.uri;

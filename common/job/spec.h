@@ -153,6 +153,9 @@ bool job_restarts(const struct job_spec *spec);
 /* Is it a program with a trainer beside it: `launch` in mode Elastic? */
 bool job_is_elastic(const struct job_spec *spec);
 
+/* What a person is told of the result's bits, "yes: ..." or "no: ..." with the reason. */
+const char *job_exactness(enum job_reduction reduction, bool exact);
+
 /* Has the job a place for checkpoints? Always but for a program in mode Restart that names none. */
 bool job_has_store(const struct job_spec *spec);
 

@@ -88,9 +88,10 @@ static int read_spot(const struct js *body, struct metadata_words *ret, struct e
         return refuse_text(what, "action", action, err);
     if (!hibernates && !date_of_iso_ms(time, &until))
         return refuse_text(what, "time", time, err);
-    add_word(ret,
-             &(struct metadata_word){
-                 .certainty = NOTICE_WILL, .cause = CAUSE_RECLAIM, .timed = !hibernates, .until_ms = until});
+    add_word(ret, &(struct metadata_word){.certainty = NOTICE_WILL,
+                                          .cause = NOTICE_CAUSE_RECLAIM,
+                                          .timed = !hibernates,
+                                          .until_ms = until});
     return 0;
 }
 
@@ -114,7 +115,7 @@ int metadata_read_aws_rebalance(const char *text, size_t length, struct metadata
     if (body && !date_of_iso_ms(text_of(body, "noticeTime"), &told))
         read = refuse_text(what, "noticeTime", text_of(body, "noticeTime"), err);
     if (read == 0)
-        add_word(ret, &(struct metadata_word){.certainty = NOTICE_MAY, .cause = CAUSE_RECLAIM});
+        add_word(ret, &(struct metadata_word){.certainty = NOTICE_MAY, .cause = NOTICE_CAUSE_RECLAIM});
     js_free(body);
     return read;
 }
@@ -130,7 +131,7 @@ static int read_event(const struct js *event, struct metadata_words *ret, struct
         return refuse_text(what, "State", state, err);
     if (!date_of_http(before, &at))
         return refuse_text(what, "NotBefore", before, err);
-    struct metadata_word word = {.certainty = NOTICE_MAY, .cause = CAUSE_MAINTENANCE};
+    struct metadata_word word = {.certainty = NOTICE_MAY, .cause = NOTICE_CAUSE_MAINTENANCE};
     take_plain(text_of(event, "EventId"), '!', word.id, sizeof word.id);
     add_word(ret, &word);
     return 0;
@@ -161,7 +162,7 @@ int metadata_read_gce_preempted(const char *text, size_t length, struct metadata
         return 0;
     if (strcmp(word, "TRUE") != 0)
         return refuse_text("instance/preempted", "the answer", word, err);
-    add_word(ret, &(struct metadata_word){.certainty = NOTICE_WILL, .cause = CAUSE_RECLAIM});
+    add_word(ret, &(struct metadata_word){.certainty = NOTICE_WILL, .cause = NOTICE_CAUSE_RECLAIM});
     return 0;
 }
 
@@ -178,7 +179,7 @@ int metadata_read_gce_maintenance(const char *text, size_t length, struct metada
         return 0;
     if (strcmp(word, "TERMINATE_ON_HOST_MAINTENANCE") != 0)
         return refuse_text(what, "the answer", word, err);
-    add_word(ret, &(struct metadata_word){.certainty = NOTICE_WILL, .cause = CAUSE_MAINTENANCE});
+    add_word(ret, &(struct metadata_word){.certainty = NOTICE_WILL, .cause = NOTICE_CAUSE_MAINTENANCE});
     return 0;
 }
 
@@ -203,10 +204,10 @@ static const enum notice_cause *cause_of(const char *type)
     static const struct {
         const char *type;
         enum notice_cause cause;
-    } types[] = {{"Preempt", CAUSE_RECLAIM},
-                 {"Terminate", CAUSE_SCALE_DOWN},
-                 {"Redeploy", CAUSE_MAINTENANCE},
-                 {"Reboot", CAUSE_MAINTENANCE}};
+    } types[] = {{"Preempt", NOTICE_CAUSE_RECLAIM},
+                 {"Terminate", NOTICE_CAUSE_SCALE_DOWN},
+                 {"Redeploy", NOTICE_CAUSE_MAINTENANCE},
+                 {"Reboot", NOTICE_CAUSE_MAINTENANCE}};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
         if (!strcmp(types[i].type, type))
             return &types[i].cause;

@@ -5,11 +5,11 @@
 #include "common/base/assert.h"
 
 static const char *const cause_names[NOTICE_CAUSES] = {
-    [CAUSE_RECLAIM] = "reclaim",
-    [CAUSE_MAINTENANCE] = "maintenance",
-    [CAUSE_SCALE_DOWN] = "scale-down",
-    [CAUSE_DRAIN] = "drain",
-    [CAUSE_POD] = "pod",
+    [NOTICE_CAUSE_RECLAIM] = "reclaim",
+    [NOTICE_CAUSE_MAINTENANCE] = "maintenance",
+    [NOTICE_CAUSE_SCALE_DOWN] = "scale-down",
+    [NOTICE_CAUSE_DRAIN] = "drain",
+    [NOTICE_CAUSE_POD] = "pod",
 };
 
 static const char *const certainty_names[] = {[NOTICE_MAY] = "may", [NOTICE_WILL] = "will"};
@@ -18,27 +18,27 @@ static const char *const certainty_names[] = {[NOTICE_MAY] = "may", [NOTICE_WILL
  * maintenance events (60 s; an hour with GPUs), Azure Scheduled Events (Preempt 30 s, the others up to 15
  * minutes); GKE's taint leaves up to an hour, the cluster autoscaler 10 minutes. */
 static const struct notice_kind kinds[NOTICE_SOURCES] = {
-    [NOTICE_AWS_SPOT] = {"aws-spot", CAUSE_RECLAIM, NOTICE_WILL, 120 * RM_S},
-    [NOTICE_AWS_REBALANCE] = {"aws-rebalance", CAUSE_RECLAIM, NOTICE_MAY, 0},
-    [NOTICE_AWS_MAINTENANCE] = {"aws-maintenance", CAUSE_MAINTENANCE, NOTICE_MAY, 0},
-    [NOTICE_GCE_PREEMPTED] = {"gce-preempted", CAUSE_RECLAIM, NOTICE_WILL, 30 * RM_S},
-    [NOTICE_GCE_MAINTENANCE] = {"gce-maintenance", CAUSE_MAINTENANCE, NOTICE_WILL, 3600 * RM_S},
-    [NOTICE_AZURE] = {"azure-scheduled-event", CAUSE_RECLAIM, NOTICE_WILL, 900 * RM_S},
-    [NOTICE_NTH_SPOT] = {"nth-spot-itn", CAUSE_RECLAIM, NOTICE_WILL, 120 * RM_S},
-    [NOTICE_NTH_REBALANCE] = {"nth-rebalance", CAUSE_RECLAIM, NOTICE_MAY, 0},
-    [NOTICE_NTH_ASG] = {"nth-asg-lifecycle", CAUSE_SCALE_DOWN, NOTICE_MAY, 0},
-    [NOTICE_NTH_MAINTENANCE] = {"nth-scheduled-maintenance", CAUSE_MAINTENANCE, NOTICE_MAY, 0},
-    [NOTICE_KARPENTER] = {"karpenter-disrupted", CAUSE_SCALE_DOWN, NOTICE_MAY, 0},
-    [NOTICE_AUTOSCALER] = {"autoscaler-to-be-deleted", CAUSE_SCALE_DOWN, NOTICE_WILL, 600 * RM_S},
-    [NOTICE_AUTOSCALER_CANDIDATE] = {"autoscaler-candidate", CAUSE_SCALE_DOWN, NOTICE_MAY, 0},
-    [NOTICE_GKE] = {"gke-impending-termination", CAUSE_RECLAIM, NOTICE_MAY, 3600 * RM_S},
-    [NOTICE_AKS] = {"aks-remediator", CAUSE_RECLAIM, NOTICE_WILL, 30 * RM_S},
-    [NOTICE_OUT_OF_SERVICE] = {"out-of-service", CAUSE_MAINTENANCE, NOTICE_WILL, 0},
-    [NOTICE_NODE_DELETED] = {"node-deleted", CAUSE_SCALE_DOWN, NOTICE_WILL, 0},
-    [NOTICE_CORDON] = {"cordon", CAUSE_DRAIN, NOTICE_MAY, 0},
-    [NOTICE_EVICTION] = {"eviction", CAUSE_POD, NOTICE_WILL, 0},
-    [NOTICE_SHUTDOWN] = {"kubelet-shutdown", CAUSE_RECLAIM, NOTICE_WILL, 0},
-    [NOTICE_SIGTERM] = {"sigterm", CAUSE_POD, NOTICE_WILL, 0},
+    [NOTICE_AWS_SPOT] = {"aws-spot", NOTICE_CAUSE_RECLAIM, NOTICE_WILL, 120 * RM_S},
+    [NOTICE_AWS_REBALANCE] = {"aws-rebalance", NOTICE_CAUSE_RECLAIM, NOTICE_MAY, 0},
+    [NOTICE_AWS_MAINTENANCE] = {"aws-maintenance", NOTICE_CAUSE_MAINTENANCE, NOTICE_MAY, 0},
+    [NOTICE_GCE_PREEMPTED] = {"gce-preempted", NOTICE_CAUSE_RECLAIM, NOTICE_WILL, 30 * RM_S},
+    [NOTICE_GCE_MAINTENANCE] = {"gce-maintenance", NOTICE_CAUSE_MAINTENANCE, NOTICE_WILL, 3600 * RM_S},
+    [NOTICE_AZURE] = {"azure-scheduled-event", NOTICE_CAUSE_RECLAIM, NOTICE_WILL, 900 * RM_S},
+    [NOTICE_NTH_SPOT] = {"nth-spot-itn", NOTICE_CAUSE_RECLAIM, NOTICE_WILL, 120 * RM_S},
+    [NOTICE_NTH_REBALANCE] = {"nth-rebalance", NOTICE_CAUSE_RECLAIM, NOTICE_MAY, 0},
+    [NOTICE_NTH_ASG] = {"nth-asg-lifecycle", NOTICE_CAUSE_SCALE_DOWN, NOTICE_MAY, 0},
+    [NOTICE_NTH_MAINTENANCE] = {"nth-scheduled-maintenance", NOTICE_CAUSE_MAINTENANCE, NOTICE_MAY, 0},
+    [NOTICE_KARPENTER] = {"karpenter-disrupted", NOTICE_CAUSE_SCALE_DOWN, NOTICE_MAY, 0},
+    [NOTICE_AUTOSCALER] = {"autoscaler-to-be-deleted", NOTICE_CAUSE_SCALE_DOWN, NOTICE_WILL, 600 * RM_S},
+    [NOTICE_AUTOSCALER_CANDIDATE] = {"autoscaler-candidate", NOTICE_CAUSE_SCALE_DOWN, NOTICE_MAY, 0},
+    [NOTICE_GKE] = {"gke-impending-termination", NOTICE_CAUSE_RECLAIM, NOTICE_MAY, 3600 * RM_S},
+    [NOTICE_AKS] = {"aks-remediator", NOTICE_CAUSE_RECLAIM, NOTICE_WILL, 30 * RM_S},
+    [NOTICE_OUT_OF_SERVICE] = {"out-of-service", NOTICE_CAUSE_MAINTENANCE, NOTICE_WILL, 0},
+    [NOTICE_NODE_DELETED] = {"node-deleted", NOTICE_CAUSE_SCALE_DOWN, NOTICE_WILL, 0},
+    [NOTICE_CORDON] = {"cordon", NOTICE_CAUSE_DRAIN, NOTICE_MAY, 0},
+    [NOTICE_EVICTION] = {"eviction", NOTICE_CAUSE_POD, NOTICE_WILL, 0},
+    [NOTICE_SHUTDOWN] = {"kubelet-shutdown", NOTICE_CAUSE_RECLAIM, NOTICE_WILL, 0},
+    [NOTICE_SIGTERM] = {"sigterm", NOTICE_CAUSE_POD, NOTICE_WILL, 0},
 };
 
 static const rm_time lead_unpromised = 1800 * RM_S;

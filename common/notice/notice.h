@@ -6,6 +6,8 @@
  * never a reason to train with fewer; a `will` is. Who is told twice of one event, by the cloud's metadata
  * and by a taint that stands for it, has one notice: the surer word, and of two times the earlier one.
  *
+ * What a new source needs: CONTRIBUTING.md, "Where a new thing goes".
+ *
  * Times are the caller's clock (rm_time); notice_until makes them of what a source's clock says. Pure. */
 #ifndef RM_NOTICE_H
 #define RM_NOTICE_H
@@ -21,11 +23,11 @@ enum notice_certainty { NOTICE_MAY, NOTICE_WILL };
 
 /* What happens to the machine. Several sources tell of one cause. */
 enum notice_cause {
-    CAUSE_RECLAIM,     /* the provider takes a spot machine back */
-    CAUSE_MAINTENANCE, /* its host is serviced, or broken */
-    CAUSE_SCALE_DOWN,  /* an autoscaler does without it, or puts another in its place */
-    CAUSE_DRAIN,       /* a person or a controller empties it */
-    CAUSE_POD,         /* this pod alone is to go */
+    NOTICE_CAUSE_RECLAIM,     /* the provider takes a spot machine back */
+    NOTICE_CAUSE_MAINTENANCE, /* its host is serviced, or broken */
+    NOTICE_CAUSE_SCALE_DOWN,  /* an autoscaler does without it, or puts another in its place */
+    NOTICE_CAUSE_DRAIN,       /* a person or a controller empties it */
+    NOTICE_CAUSE_POD,         /* this pod alone is to go */
     NOTICE_CAUSES
 };
 

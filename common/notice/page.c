@@ -38,11 +38,11 @@ rm_time notice_page_pause(struct notice_pace *pace, bool news, rm_time took)
 void notice_page_write(const struct watch *watch, rm_time now, struct str *out)
 {
     struct js *page = js_object(), *list = js_array();
-    char pool[POOL_NAME_MAX];
+    char pool[MACHINE_POOL_NAME_MAX];
     js_set_int(page, "revision", watch->revision);
     js_set_string(page, "cloud", watch_cloud_name(watch->cloud));
     js_set_bool(page, "complete", watch->complete);
-    pool_name(&watch->pool, pool);
+    machine_pool_name(&watch->pool, pool);
     js_set_string(page, "pool", pool);
     for (int i = 0; i < watch->notices.count; i++)
         js_push(list, entry_of(&watch->notices.at[i], now));

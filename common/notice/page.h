@@ -4,8 +4,8 @@
  *     {"revision": 7, "cloud": "aws", "complete": true, "pool": "p3.2xlarge/us-east-1a", "notices":
  * [{"source": "aws-spot", "cause": "reclaim", "certainty": "will", "leftMs": 118000, "id": ""}]}
  *
- * leftMs is missing where no time is known; complete: see watch.h; pool: see pool.h, "" where it is not
- * known.
+ * leftMs is missing where no time is known; complete: see watch.h; pool: see pool.h, "" where it is
+ * not known.
  */
 #ifndef RM_NOTICE_PAGE_H
 #define RM_NOTICE_PAGE_H
@@ -19,7 +19,7 @@ enum { NOTICE_PAGE_MAX = 65536 };
 struct notice_page {
     int64_t revision;
     bool complete;
-    char pool[POOL_NAME_MAX];
+    char pool[MACHINE_POOL_NAME_MAX];
     struct notices notices;
 };
 

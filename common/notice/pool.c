@@ -33,13 +33,13 @@ static rm_time due_at(const struct watch *w)
     return w->pool.cloud == (int)w->cloud ? w->pool.at : 0;
 }
 
-bool pool_ask(struct watch *w, rm_time now, struct watch_question *ret)
+bool machine_pool_ask(struct watch *w, rm_time now, struct watch_question *ret)
 {
-    struct pool *p = &w->pool;
+    struct machine_pool *p = &w->pool;
     if (due_at(w) > now)
         return false;
     if (p->cloud != (int)w->cloud)
-        *p = (struct pool){.cloud = (int)w->cloud};
+        *p = (struct machine_pool){.cloud = (int)w->cloud};
     RM_ASSERT(p->heard < PARTS, "part %d of a pool is asked for", p->heard);
     p->asked = true;
     *ret = (struct watch_question){.slot = -1, .method = "GET", .within = within};
@@ -48,7 +48,7 @@ bool pool_ask(struct watch *w, rm_time now, struct watch_question *ret)
     return true;
 }
 
-rm_time pool_deadline(const struct watch *w)
+rm_time machine_pool_deadline(const struct watch *w)
 {
     return due_at(w);
 }
@@ -62,7 +62,8 @@ static bool is_plain(char c)
 }
 
 /* A machine of Azure's that stands in no zone says so by nothing. */
-static bool read_part(const struct pool *p, const struct watch_answer *a, char ret[POOL_PART_MAX])
+static bool read_part(const struct machine_pool *p, const struct watch_answer *a,
+                      char ret[MACHINE_POOL_PART_MAX])
 {
     const char *from = a->body;
     size_t length = a->length, last = 0;
@@ -75,7 +76,7 @@ static bool read_part(const struct pool *p, const struct watch_answer *a, char r
             last = i + 1;
     from += last;
     length -= last;
-    if (length >= POOL_PART_MAX || (!length && (p->cloud != WATCH_AZURE || p->heard == 0)))
+    if (length >= MACHINE_POOL_PART_MAX || (!length && (p->cloud != WATCH_AZURE || p->heard == 0)))
         return false;
     for (size_t i = 0; i < length; i++)
         if (!is_plain(from[i]))
@@ -85,9 +86,9 @@ static bool read_part(const struct pool *p, const struct watch_answer *a, char r
     return true;
 }
 
-void pool_answer(struct watch *w, const struct watch_answer *a, rm_time now)
+void machine_pool_answer(struct watch *w, const struct watch_answer *a, rm_time now)
 {
-    struct pool *p = &w->pool;
+    struct machine_pool *p = &w->pool;
     RM_ASSERT(p->asked && p->heard < PARTS, "an answer to part %d of a pool, which nobody asked for",
               p->heard);
     p->asked = false;
@@ -102,15 +103,15 @@ void pool_answer(struct watch *w, const struct watch_answer *a, rm_time now)
 
 /* ---- what it is called ---- */
 
-void pool_name(const struct pool *p, char ret[POOL_NAME_MAX])
+void machine_pool_name(const struct machine_pool *p, char ret[MACHINE_POOL_NAME_MAX])
 {
     RM_ASSERT(p->heard >= 0 && p->heard <= PARTS, "%d parts of a pool", p->heard);
     ret[0] = 0;
     if (p->heard == PARTS)
-        snprintf(ret, POOL_NAME_MAX, "%s/%s", p->part[0], p->part[1]);
+        snprintf(ret, MACHINE_POOL_NAME_MAX, "%s/%s", p->part[0], p->part[1]);
 }
 
-bool pool_is_same(const char *a, const char *b)
+bool machine_pool_is_same(const char *a, const char *b)
 {
     return !*a || !*b || !strcmp(a, b);
 }

@@ -3,9 +3,9 @@
  *
  * AWS: a token by PUT (IMDSv2; a 401 asks for another one, and so does a 404 that would withdraw
  * a notice: it counts where the server has given a new one, as others have no such path at all), then
- * spot/instance-action, rebalance and maintenance every 5 s. GCE: preempted and maintenance-event, each by a
- * GET that waits for a change. Azure: its own name, then Scheduled Events every second. Paths are the
- * vendors' (docs/kubernetes.md names them).
+ * spot/instance-action every second, rebalance and maintenance every 5 s. GCE: preempted and
+ * maintenance-event, each by a GET that waits for a change. Azure: its own name, then Scheduled Events every
+ * second. Paths are the vendors' (docs/kubernetes.md names them).
  *
  * Only a whole answer of the vendor's form changes what is known: whatever else comes (nobody there, a token
  * refused, a redirect, an error, silence, too much, no JSON) is one sentence, until it is over or another
@@ -69,8 +69,8 @@ struct watch {
     char token[WATCH_TOKEN_MAX]; /* of AWS; "" none */
     char machine[128];           /* its own name, of Azure */
     struct watch_slot slot[WATCH_SLOTS];
-    struct pool pool; /* asked for beside all this: pool.h */
-    int looked;       /* rounds of all clouds without an answer */
+    struct machine_pool pool; /* asked for beside all this: pool.h */
+    int looked;               /* rounds of all clouds without an answer */
     struct notices notices;
     bool complete;    /* of each question there was an answer to rely on: what is not known is not so */
     int64_t revision; /* grows with each change of the notices, and with the first complete word */

@@ -8,6 +8,7 @@ enum config_key {
     CONFIG_LOG,         /* RINGMASTER_LOG: debug | info | warn (default) */
     CONFIG_LOG_FORMAT,  /* RINGMASTER_LOG_FORMAT: json | text (default) */
     CONFIG_FAULT,       /* RINGMASTER_FAULT: NAME[:N][@WHO][/stop], test builds only; see fault.h */
+    CONFIG_FAULT_TOLD,  /* RINGMASTER_FAULT_TOLD: of fault.c alone, which sets it: who is told of a strike */
     CONFIG_NO_COLOR,    /* NO_COLOR: no colours on a terminal */
     CONFIG_CORE_DUMPS,  /* RINGMASTER_CORE_DUMPS: core dumps are allowed; see secret.h */
     CONFIG_BUNDLE,      /* RINGMASTER_BUNDLE: where the bundle lies that this program is of; set by its first

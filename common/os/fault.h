@@ -13,7 +13,12 @@
  * point is reached, in that process only: a worker's number for its agent and its trainer, or `coordinator`
  * (default: whoever gets there; a process says who it is with fault_worker or fault_who). A process that
  * replaces one that died keeps clear of them all: a worker's next attempt, a restarted trainer, a successor
- * coordinator. tests/e2e/fault_points.py has a case for each, and a test sees that none is missing there. */
+ * coordinator. A setting of another form ends whoever reads it first, with a sentence. Where a process that
+ * read it ends and neither it nor one that it started got to that point in time, it says that, too: the first
+ * alone, as `ringmaster run`.
+ *
+ * A new point is a line FAULT("name") in the code and a row in tests/e2e/fault_points.py, which has a case
+ * for each; a layout test sees that none is missing there. */
 #ifndef RM_OS_FAULT_H
 #define RM_OS_FAULT_H
 

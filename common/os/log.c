@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/near.h"
 #include "common/base/str.h"
 #include "common/os/clock.h"
 #include "common/os/config.h"
@@ -34,6 +35,29 @@ void log_term(int64_t term)
 void log_as_json(void)
 {
     config_set(CONFIG_LOG_FORMAT, "json");
+}
+
+static int check_word(enum config_key key, const char *const *known, const char *all, struct error *err)
+{
+    const char *word = config_get(key);
+    if (!word)
+        return 0;
+    struct near near = near_to(word);
+    for (; *known; known++) {
+        if (!strcmp(*known, word))
+            return 0;
+        near_try(&near, *known, strlen(*known));
+    }
+    return err_set(err, ERR_USAGE, "%s is \"%.40s\"; write %s%s", config_name(key), word, all, near.question);
+}
+
+int log_check(struct error *err)
+{
+    static const char *const levels[] = {"debug", "info", "warn", NULL}, *const formats[] = {"text", "json",
+                                                                                             NULL};
+    if (check_word(CONFIG_LOG, levels, "debug, info or warn", err) < 0)
+        return -1;
+    return check_word(CONFIG_LOG_FORMAT, formats, "text or json", err);
 }
 
 static bool as_json(void)

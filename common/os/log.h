@@ -10,12 +10,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/error.h"
+
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN };
 
-void log_name(const char *program);   /* "agent 2": put before each line */
-void log_worker(int worker);          /* this program is one of that worker */
-void log_term(int64_t term);          /* this coordinator is that of this term */
-void log_as_json(void);               /* from now on, and in the programs that this one starts */
+void log_name(const char *program); /* "agent 2": put before each line */
+void log_worker(int worker);        /* this program is one of that worker */
+void log_term(int64_t term);        /* this coordinator is that of this term */
+void log_as_json(void);             /* from now on, and in the programs that this one starts */
+/* ERR_USAGE where the environment asks for a level or a format that there is not: for a program to which a
+ * person sets it. Elsewhere such a word means nothing. */
+int log_check(struct error *err);
 bool log_shows(enum log_level level); /* would such a line be written? for those that cost something */
 void log_line(enum log_level level, const char *message, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -1,8 +1,8 @@
 /* The names of the events: one row each, for who tells one and for everybody who reads it.
  *
  * A coordinator tells its events to `run` (a JSON object a line) and on its status page, where the operator
- * reads them; `run` tells most of them on, and some of its own (docs/exit-codes-and-events.md). A row holds
- * what all of these have to agree on. */
+ * reads them; `run` tells most of them on, and some of its own (docs/exit-codes-and-events.md). A row is what
+ * all of these have to agree on; what else a new event needs, CONTRIBUTING.md says. */
 #ifndef RM_WIRE_EVENT_H
 #define RM_WIRE_EVENT_H
 

@@ -56,6 +56,30 @@ enum status_state status_state_of_name(const char *name)
     return state < STATUS_STATES ? (enum status_state)state : STATUS_UNKNOWN;
 }
 
+static const char *const phases[STATUS_PHASES] = {
+    [STATUS_PHASE_UNKNOWN] = "",          [STATUS_PHASE_EXPECTED] = "expected",
+    [STATUS_PHASE_AWAY] = "away",         [STATUS_PHASE_STARTING] = "starting",
+    [STATUS_PHASE_WAITING] = "waiting",   [STATUS_PHASE_FORMING] = "forming",
+    [STATUS_PHASE_READY] = "ready",       [STATUS_PHASE_TRAINING] = "training",
+    [STATUS_PHASE_FINISHED] = "finished", [STATUS_PHASE_STOPPING] = "stopping",
+    [STATUS_PHASE_STOPPED] = "stopped",   [STATUS_PHASE_SAVING] = "saving",
+    [STATUS_PHASE_LEAVING] = "leaving",   [STATUS_PHASE_RELEASED] = "released",
+    [STATUS_PHASE_LEFT_OUT] = "leftOut",  [STATUS_PHASE_QUARANTINED] = "quarantined",
+};
+
+const char *status_phase_name(enum status_phase phase)
+{
+    return phases[phase];
+}
+
+enum status_phase status_phase_of_name(const char *name)
+{
+    int phase = STATUS_PHASE_UNKNOWN + 1;
+    while (phase < STATUS_PHASES && strcmp(phases[phase], name) != 0)
+        phase++;
+    return phase < STATUS_PHASES ? (enum status_phase)phase : STATUS_PHASE_UNKNOWN;
+}
+
 /* ---- the rows ---- */
 
 enum kind {

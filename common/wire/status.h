@@ -56,6 +56,30 @@ enum status_state {
 const char *status_state_name(enum status_state state);   /* "Gathering"; of STATUS_UNKNOWN "" */
 enum status_state status_state_of_name(const char *name); /* STATUS_UNKNOWN: nobody's */
 
+/* What a worker is at, as its row says it. */
+enum status_phase {
+    STATUS_PHASE_UNKNOWN, /* of a newer coordinator */
+    STATUS_PHASE_EXPECTED,
+    STATUS_PHASE_AWAY,
+    STATUS_PHASE_STARTING,
+    STATUS_PHASE_WAITING,
+    STATUS_PHASE_FORMING,
+    STATUS_PHASE_READY,
+    STATUS_PHASE_TRAINING,
+    STATUS_PHASE_FINISHED,
+    STATUS_PHASE_STOPPING,
+    STATUS_PHASE_STOPPED,
+    STATUS_PHASE_SAVING,
+    STATUS_PHASE_LEAVING,
+    STATUS_PHASE_RELEASED,
+    STATUS_PHASE_LEFT_OUT,
+    STATUS_PHASE_QUARANTINED,
+    STATUS_PHASES
+};
+
+const char *status_phase_name(enum status_phase phase); /* "leftOut"; of STATUS_PHASE_UNKNOWN "" */
+enum status_phase status_phase_of_name(const char *name);
+
 /* Texts are borrowed: of whoever fills the page, or of the value that it was read from. `known`: the part is
  * an object, not null. Times are ms since the epoch, 0: not known. */
 
@@ -69,7 +93,7 @@ struct status_notice {
 struct status_worker {
     int worker; /* -1: none of the job's */
     int attempt;
-    const char *phase;           /* of `workers` */
+    const char *phase;           /* of `workers`: status_phase_name */
     int rank;                    /* of `workers`; -1: not in the ring */
     const char *cause;           /* of `lost` and `quarantined` */
     int64_t time;                /* of `lost` and `left` */

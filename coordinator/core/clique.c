@@ -1,3 +1,4 @@
+/* The largest set of workers of whom no two are apart: one of two that are goes, within a bound of looks. */
 #include "coordinator/core/clique.h"
 
 #include "common/base/assert.h"

@@ -1,3 +1,4 @@
+/* The time between two checkpoints from what saves and losses cost, and the sentence that says why. */
 #include "coordinator/core/interval.h"
 
 #include <inttypes.h>

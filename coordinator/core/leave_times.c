@@ -1,3 +1,4 @@
+/* Keeps what the newest leaves took, and gives the next one twice as long as the longest of them. */
 #include "coordinator/core/leave_times.h"
 
 #include "common/base/assert.h"

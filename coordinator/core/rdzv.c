@@ -34,6 +34,7 @@
 #include "coordinator/core/rdzv_report.h"
 #include "coordinator/core/rdzv_save.h"
 #include "coordinator/core/rdzv_state.h"
+#include "coordinator/core/rdzv_states.h"
 #include "coordinator/core/rdzv_stop.h"
 #include "coordinator/core/rdzv_train.h"
 #include "coordinator/core/rdzv_trouble.h"
@@ -122,8 +123,8 @@ static void settle_states(const struct turn *turn)
         bool over = st->state == RDZV_FINISHED || st->state == RDZV_FAILED;
         if (over || (st->state == before && st->round == round))
             break;
-        RM_ASSERT(i < SETTLE_TURNS - 1, "no rest after %d turns, in state %d: %s", i + 1, (int)st->state,
-                  st->why);
+        RM_ASSERT(i < SETTLE_TURNS - 1, "no rest after %d turns, in state %s: %s", i + 1,
+                  rdzv_state_name(st->state), st->why);
     }
     if (st->state != RDZV_FINISHED && st->state != RDZV_FAILED) {
         rdzv_name_publishers(turn);

@@ -17,7 +17,7 @@ void rdzv_say(struct rdzv *st, const char *format, ...)
 /* The first reason to end counts. */
 void rdzv_give_up(struct rdzv *st, int exit_code, const char *format, ...)
 {
-    RM_ASSERT(exit_code != EXIT_DONE, "a run is given up with the code of one that is complete");
+    RM_ASSERT(exit_code != EXIT_DONE, "a run is given up with %d, as one that is complete", exit_code);
     if (st->ending.set)
         return;
     va_list args;

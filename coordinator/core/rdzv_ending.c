@@ -95,7 +95,8 @@ void rdzv_end(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
     bool complete = st->final_saved && !(st->ending.set && st->ending.exit_code != EXIT_INTERRUPTED);
-    RM_ASSERT(complete || st->ending.set, "the run ends in state %d, and nobody knows why", (int)st->state);
+    RM_ASSERT(complete || st->ending.set, "the run ends in state %s, and nobody knows why",
+              rdzv_state_name(st->state));
     if (complete && !rdzv_all_told(turn))
         return;
     /* or more: a worker may tell of any step */
@@ -104,8 +105,8 @@ void rdzv_end(const struct turn *turn)
     if (st->recovery.active && complete)
         rdzv_recovery_done(turn);
     rdzv_move(turn, complete ? RDZV_FINISHED : RDZV_FAILED);
-    RM_ASSERT(st->state == (complete ? RDZV_FINISHED : RDZV_FAILED), "the run ends, and stays in state %d",
-              (int)st->state);
+    RM_ASSERT(st->state == (complete ? RDZV_FINISHED : RDZV_FAILED), "the run ends, and stays in state %s",
+              rdzv_state_name(st->state));
     rdzv_tell_left(turn);
     if (complete) {
         tell_skipped(turn);
@@ -123,8 +124,8 @@ void rdzv_end(const struct turn *turn)
 void rdzv_save_failed(const struct turn *turn, int64_t step, const char *detail)
 {
     struct rdzv *st = turn->st;
-    RM_ASSERT(st->state != RDZV_FINISHED && st->state != RDZV_FAILED, "step %" PRId64 " fails in state %d",
-              step, (int)st->state);
+    RM_ASSERT(st->state != RDZV_FINISHED && st->state != RDZV_FAILED, "step %" PRId64 " fails in state %s",
+              step, rdzv_state_name(st->state));
     bool told = st->ending.set;
     char why[MSG_DETAIL_MAX];
     snprintf(why, sizeof why, "%.150s%sthe checkpoint of step %" PRId64 " can't be written: %.180s",

@@ -1,3 +1,4 @@
+/* The table of faults itself, what its rows say in words, and the pauses of who is asked again. */
 #include "coordinator/core/rdzv_fault.h"
 
 #include "common/base/assert.h"

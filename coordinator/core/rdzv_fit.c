@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "common/base/assert.h"
+#include "common/base/software.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_stop.h"
@@ -27,30 +28,17 @@ static bool other_bits_matter(const struct rdzv *st, const char *fingerprint)
     return must_fit(st) && strcmp(fingerprint, st->fingerprint) != 0;
 }
 
-/* A fingerprint is "numerics ID, ...the machine..., LIBRARY": at both ends stands what the program was built
- * of, which is the same on all machines of one image. "" where it is none of that form. */
-static void software_of(const char *fingerprint, char out[RM_FINGERPRINT_MAX])
-{
-    static const char begin[] = "numerics ";
-    const char *library = strrchr(fingerprint, ',');
-    *out = 0;
-    if (library && !strncmp(fingerprint, begin, sizeof begin - 1))
-        snprintf(out, RM_FINGERPRINT_MAX, "%.*s%.80s", (int)strcspn(fingerprint, ","), fingerprint, library);
-}
-
 /* No machine is to blame, then: on this very one the job's own programs would fit. */
 static bool is_other_software(const struct rdzv *st, int worker, const char *fingerprint,
                               struct msg_abandon *ret)
 {
     char own[RM_FINGERPRINT_MAX], jobs[RM_FINGERPRINT_MAX];
-    software_of(fingerprint, own);
-    software_of(st->fingerprint, jobs);
-    if (!*own || !*jobs || !strcmp(own, jobs))
+    if (!software_differs(fingerprint, st->fingerprint, own, jobs))
         return false;
     if (st->fits_checkpoint) {
         snprintf(ret->why, sizeof ret->why,
                  "worker %d computes other bits than the checkpoint: '%.50s', not '%.50s'; use its image, or "
-                 "set trainer.allowMixedHardware",
+                 "set trainer.allowMixedHardware (the result is then not exact)",
                  worker, own, jobs);
         return true;
     }

@@ -1,3 +1,4 @@
+/* Finds the folder that most see, and who sees another one; called when all have listed. */
 #include "coordinator/core/rdzv_folders.h"
 
 #include <inttypes.h>

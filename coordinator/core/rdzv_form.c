@@ -214,8 +214,8 @@ static void tell_beginning(const struct turn *turn)
 void rdzv_form(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
-    RM_ASSERT(st->state == RDZV_GATHERING || st->state == RDZV_QUIESCING, "a ring is formed in state %d",
-              (int)st->state);
+    RM_ASSERT(st->state == RDZV_GATHERING || st->state == RDZV_QUIESCING, "a ring is formed in state %s",
+              rdzv_state_name(st->state));
     if (rdzv_begins_anew(st) && rdzv_all_are_damaged(turn))
         return;
     int64_t n = st->ring.term == st->settings.term ? st->ring.n + 1 : 1;
@@ -285,8 +285,8 @@ static bool all_ready(const struct rdzv *st)
 static bool states_agree(const struct rdzv *st)
 {
     const struct msg_state *want = st->resume.held ? &st->resume : &st->worker[st->member[0]].state;
-    RM_ASSERT(st->world > 0 && st->state == RDZV_FORMING, "the states of %d are compared in state %d",
-              st->world, (int)st->state);
+    RM_ASSERT(st->world > 0 && st->state == RDZV_FORMING, "the states of %d are compared in state %s",
+              st->world, rdzv_state_name(st->state));
     for (int r = 0; r < st->world; r++) {
         if (!want->held || !msg_state_equal(&st->worker[st->member[r]].state, want))
             return false;
@@ -365,7 +365,8 @@ static void begin_training(const struct turn *turn)
 static void check_form_timeout(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
-    RM_ASSERT(st->state == RDZV_FORMING, "who is late with a ring is looked for in state %d", (int)st->state);
+    RM_ASSERT(st->state == RDZV_FORMING, "who is late with a ring is looked for in state %s",
+              rdzv_state_name(st->state));
     bool late = turn->now >= st->turned + st->settings.form_timeout; /* all wait for each other */
     for (int r = 0; r < st->world; r++) {
         struct rdzv_worker *w = &st->worker[st->member[r]];
@@ -390,8 +391,8 @@ void rdzv_settle_forming(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
     bool leaving = false;
-    RM_ASSERT(st->state == RDZV_FORMING && st->world > 0, "a ring of %d forms in state %d", st->world,
-              (int)st->state);
+    RM_ASSERT(st->state == RDZV_FORMING && st->world > 0, "a ring of %d forms in state %s", st->world,
+              rdzv_state_name(st->state));
     for (int r = 0; r < st->world; r++)
         leaving = leaving || st->worker[st->member[r]].leaving;
     if (st->ending.set || leaving || turn->now >= rdzv_load_decides_at(st) || rdzv_leave_gives_way(turn)) {

@@ -6,7 +6,7 @@
 
 #include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
-#include "coordinator/core/rdzv_boundary.h"
+#include "coordinator/core/rdzv_bridge.h"
 #include "coordinator/core/rdzv_ending.h"
 #include "coordinator/core/rdzv_failures.h"
 #include "coordinator/core/rdzv_form.h"
@@ -54,7 +54,8 @@ static void too_few(const struct turn *turn, const char *how)
 static void settle_ending(const struct turn *turn)
 {
     struct msg_state best = rdzv_best_state(turn->st);
-    RM_ASSERT(turn->st->ending.set, "an end that nobody decided, in state %d", (int)turn->st->state);
+    RM_ASSERT(turn->st->ending.set, "an end that nobody decided, in state %s",
+              rdzv_state_name(turn->st->state));
     if (turn->st->ending.differ || !rdzv_save_begin(turn, &best, false))
         rdzv_end(turn);
 }
@@ -80,7 +81,7 @@ static rm_time follows_until(const struct rdzv *st)
 static bool held_back(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
-    RM_ASSERT(st->state == RDZV_GATHERING, "a ring is held back in state %d", (int)st->state);
+    RM_ASSERT(st->state == RDZV_GATHERING, "a ring is held back in state %s", rdzv_state_name(st->state));
     struct msg_state best = rdzv_best_state(st);
     if (!rdzv_pairs_hold_back(st, turn->now))
         return false;
@@ -138,7 +139,7 @@ static bool is_saved_first(const struct turn *turn)
 void rdzv_settle_gathering(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
-    RM_ASSERT(st->state == RDZV_GATHERING, "workers are gathered in state %d", (int)st->state);
+    RM_ASSERT(st->state == RDZV_GATHERING, "workers are gathered in state %s", rdzv_state_name(st->state));
     rdzv_pairs_choose(turn);
     forget_moot_interrupt(st);
     if (st->ending.set) {
@@ -229,7 +230,7 @@ static void count_forming(const struct turn *turn)
 void rdzv_settle_quiescing(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
-    RM_ASSERT(st->state == RDZV_QUIESCING, "a ring stops in state %d", (int)st->state);
+    RM_ASSERT(st->state == RDZV_QUIESCING, "a ring stops in state %s", rdzv_state_name(st->state));
     if (still_stopping(st, turn->now)) {
         say_who_does_not_end(turn);
         return;

@@ -5,12 +5,13 @@
 
 #include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
-#include "coordinator/core/rdzv_boundary.h"
+#include "coordinator/core/rdzv_bridge.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_pairs.h"
 #include "coordinator/core/rdzv_program.h"
 #include "coordinator/core/rdzv_recovery.h"
 #include "coordinator/core/rdzv_remedy.h"
+#include "coordinator/core/rdzv_states.h"
 #include "coordinator/core/rdzv_stop.h"
 #include "coordinator/core/rdzv_trouble.h"
 #include "coordinator/core/rdzv_who.h"
@@ -283,8 +284,8 @@ bool rdzv_hang_answers(const struct rdzv *st, const struct rdzv_worker *w, rm_ti
 static void check_answers(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
-    RM_ASSERT(st->state != RDZV_FINISHED && st->state != RDZV_FAILED, "answers are waited for in state %d",
-              (int)st->state);
+    RM_ASSERT(st->state != RDZV_FINISHED && st->state != RDZV_FAILED, "answers are waited for in state %s",
+              rdzv_state_name(st->state));
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
         if (owes_answer(w) && turn->now >= answer_at(st, w))

@@ -9,9 +9,10 @@
 #include "common/base/assert.h"
 #include "common/notice/pool.h"
 #include "coordinator/core/rdzv_base.h"
-#include "coordinator/core/rdzv_boundary.h"
+#include "coordinator/core/rdzv_bridge.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_recovery.h"
+#include "coordinator/core/rdzv_states.h"
 #include "coordinator/core/rdzv_stop.h"
 #include "coordinator/core/rdzv_who.h"
 
@@ -40,13 +41,14 @@ void rdzv_leave_announced(const struct turn *turn, struct rdzv_worker *w)
         rdzv_stop_sooner(turn);
 }
 
-static const rm_time apart = 60 * RM_S;
+/* Notices of one pool that come later than this are another taking. */
+static const rm_time one_taking = 60 * RM_S;
 
 static bool is_first_of_its_pool(const struct rdzv *st, const char *pool, rm_time now)
 {
     for (int i = 0; i < RDZV_AHEAD_MAX; i++) {
         const struct rdzv_ahead *a = &st->ahead[i];
-        if (a->at && now < a->at + apart && pool_is_same(a->pool, pool))
+        if (a->at && now < a->at + one_taking && machine_pool_is_same(a->pool, pool))
             return false;
     }
     return true;
@@ -527,8 +529,8 @@ void rdzv_release_leavers(const struct turn *turn)
         struct rdzv_worker *w = &st->worker[i];
         if (!w->leaving || w->released || w->presence != PRESENT || needed_to_the_end(st, w))
             continue;
-        RM_ASSERT(w->rank < 0 || st->state == RDZV_GATHERING, "worker %d is let go as rank %d, in state %d",
-                  i, w->rank, (int)st->state);
+        RM_ASSERT(w->rank < 0 || st->state == RDZV_GATHERING, "worker %d is let go as rank %d, in state %s",
+                  i, w->rank, rdzv_state_name(st->state));
         w->released = true;
         measure_leave(turn, w);
         rdzv_send_one(turn, w, MSG_RELEASE);

@@ -15,6 +15,7 @@
 #include "coordinator/core/rdzv_remedy.h"
 #include "coordinator/core/rdzv_resume.h"
 #include "coordinator/core/rdzv_save.h"
+#include "coordinator/core/rdzv_states.h"
 #include "coordinator/core/rdzv_stop.h"
 #include "coordinator/core/rdzv_trouble.h"
 #include "coordinator/core/rdzv_waiting.h"
@@ -115,8 +116,8 @@ static bool others_read_on(const struct turn *turn, const struct rdzv_worker *w)
 {
     struct rdzv *st = turn->st;
     struct rdzv_suspect *s = &st->suspect;
-    RM_ASSERT(st->state == RDZV_FORMING && w->rank >= 0, "worker %d reads on as rank %d, in state %d",
-              rdzv_index(st, w), w->rank, (int)st->state);
+    RM_ASSERT(st->state == RDZV_FORMING && w->rank >= 0, "worker %d reads on as rank %d, in state %s",
+              rdzv_index(st, w), w->rank, rdzv_state_name(st->state));
     set_add(&s->told, rdzv_index(st, w));
     for (int r = 0; r < st->world; r++) {
         if (set_has(s->told, st->member[r]))

@@ -6,7 +6,7 @@
 
 #include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
-#include "coordinator/core/rdzv_boundary.h"
+#include "coordinator/core/rdzv_bridge.h"
 #include "coordinator/core/rdzv_failures.h"
 #include "coordinator/core/rdzv_fit.h"
 #include "coordinator/core/rdzv_interval.h"

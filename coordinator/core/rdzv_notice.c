@@ -1,3 +1,4 @@
+/* Keeps each worker's newest notice and tells what is new of it; acts on none. */
 #include "coordinator/core/rdzv_notice.h"
 
 #include "common/base/assert.h"

@@ -40,7 +40,8 @@ struct message *rdzv_send(const struct turn *turn, enum msg_type type)
 
 void rdzv_send_to(const struct turn *turn, const struct rdzv_worker *w)
 {
-    RM_ASSERT(turn->out->count > 0, "a recipient, and nothing to send");
+    RM_ASSERT(turn->out->count > 0, "connection %d is to get the last of %d actions", w->conn,
+              turn->out->count);
     struct rdzv_action *a = &turn->out->action[turn->out->count - 1];
     RM_ASSERT(a->kind == RDZV_SEND, "a recipient for an action of kind %d", (int)a->kind);
     if (w->conn < 0)

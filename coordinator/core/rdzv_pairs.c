@@ -16,7 +16,7 @@
 #include "common/base/assert.h"
 #include "coordinator/core/clique.h"
 #include "coordinator/core/rdzv_base.h"
-#include "coordinator/core/rdzv_boundary.h"
+#include "coordinator/core/rdzv_bridge.h"
 #include "coordinator/core/rdzv_who.h"
 
 enum { RINGS_RUNNING = 2, PAIRS_NAMED = 3, TRIED_AGAIN = 64 };

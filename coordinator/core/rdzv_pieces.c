@@ -6,9 +6,10 @@
 
 #include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
-#include "coordinator/core/rdzv_boundary.h"
+#include "coordinator/core/rdzv_bridge.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_resume.h"
+#include "coordinator/core/rdzv_states.h"
 #include "coordinator/core/rdzv_who.h"
 
 /* ---- collections ---- */
@@ -194,8 +195,8 @@ bool rdzv_save_lacks(const struct rdzv *st, int part)
 void rdzv_save_resend(const struct turn *turn, struct rdzv_worker *w)
 {
     struct rdzv *st = turn->st;
-    RM_ASSERT(st->state == RDZV_SAVING, "step %lld is asked for in state %d", (long long)st->save.step,
-              (int)st->state);
+    RM_ASSERT(st->state == RDZV_SAVING, "step %lld is asked for in state %s", (long long)st->save.step,
+              rdzv_state_name(st->state));
     for (int i = 0; i < st->save.count; i++) {
         if (st->save.worker[i] == rdzv_index(st, w) && !rdzv_part_is_in(st, i))
             rdzv_send_one(turn, w, MSG_SAVE)->save = st->save;

@@ -1,5 +1,5 @@
 /* What is being saved: collections of pieces, one for each checkpoint under way. What membership asks of it
- * stands in rdzv_boundary.h. */
+ * stands in rdzv_bridge.h. */
 #ifndef RM_COORDINATOR_RDZV_PIECES_H
 #define RM_COORDINATOR_RDZV_PIECES_H
 

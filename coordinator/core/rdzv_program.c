@@ -1,3 +1,5 @@
+/* Failures of a user's processes: the first of a generation counts, once it is known whether a machine went
+ * with it. */
 #include "coordinator/core/rdzv_program.h"
 
 #include <stdio.h>

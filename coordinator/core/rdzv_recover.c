@@ -40,7 +40,7 @@ static bool survivors_may_come(const struct rdzv *st)
 rm_time rdzv_recovering_until(const struct rdzv *st)
 {
     bool patient = st->settings.unsupervised && survivors_may_come(st);
-    RM_ASSERT(st->state == RDZV_RECOVERING, "hellos are waited for in state %d", (int)st->state);
+    RM_ASSERT(st->state == RDZV_RECOVERING, "hellos are waited for in state %s", rdzv_state_name(st->state));
     return st->state_since + (patient ? patience_for_survivors : 1) * st->settings.lost_after;
 }
 
@@ -87,7 +87,8 @@ static bool names_a_ring(const struct msg_hello *h)
 /* The newest member list that anybody names is the one that counts. */
 void rdzv_recover_hello(struct rdzv *st, const struct msg_hello *h)
 {
-    RM_ASSERT(st->state == RDZV_RECOVERING, "worker %d names a ring in state %d", h->worker, (int)st->state);
+    RM_ASSERT(st->state == RDZV_RECOVERING, "worker %d names a ring in state %s", h->worker,
+              rdzv_state_name(st->state));
     if (st->told < 0 && in_ring(h->phase) && h->state.held)
         st->told = st->known_step = h->state.step; /* the ring was formed, and nobody was told */
     if (generation_compare(h->ring, st->ring) <= 0 || !names_a_ring(h))
@@ -100,7 +101,7 @@ void rdzv_recover_hello(struct rdzv *st, const struct msg_hello *h)
 /* Of one that has told of a fault the word is older than the fault, and is said again. */
 void rdzv_recover_ready(struct rdzv *st, struct rdzv_worker *w, const struct message *m)
 {
-    RM_ASSERT(st->state == RDZV_RECOVERING, "a ring is found in state %d", (int)st->state);
+    RM_ASSERT(st->state == RDZV_RECOVERING, "a ring is found in state %s", rdzv_state_name(st->state));
     if (generation_compare(m->generation, w->ring) != 0 || w->phase == PHASE_IDLE)
         return;
     w->phase = PHASE_READY;
@@ -172,8 +173,8 @@ static void tell_recovered(const struct turn *turn)
 
 static void take_ranks(struct rdzv *st)
 {
-    RM_ASSERT(st->state == RDZV_RECOVERING, "a ring of %d is taken over in state %d", st->world,
-              (int)st->state);
+    RM_ASSERT(st->state == RDZV_RECOVERING, "a ring of %d is taken over in state %s", st->world,
+              rdzv_state_name(st->state));
     for (int r = 0; r < st->world; r++) {
         struct rdzv_worker *w = &st->worker[st->member[r]];
         w->rank = w->old_rank = r;
@@ -228,7 +229,7 @@ static void form_anew(const struct turn *turn)
         rdzv_quiesce_on(turn);
     else
         rdzv_quiesce(turn, STOP_NOW);
-    RM_ASSERT(st->state == RDZV_QUIESCING, "a successor forms anew in state %d", (int)st->state);
+    RM_ASSERT(st->state == RDZV_QUIESCING, "a successor forms anew in state %s", rdzv_state_name(st->state));
 }
 
 void rdzv_settle_recovering(const struct turn *turn)

@@ -4,6 +4,7 @@
 #include "common/base/assert.h"
 #include "coordinator/core/rdzv_goodput.h"
 #include "coordinator/core/rdzv_out.h"
+#include "coordinator/core/rdzv_states.h"
 
 static bool is_sharper(enum cause now, enum cause then)
 {
@@ -13,7 +14,7 @@ static bool is_sharper(enum cause now, enum cause then)
 void rdzv_recovery_begin(const struct turn *turn, enum cause cause, struct rdzv_worker *w)
 {
     struct rdzv_open_recovery *r = &turn->st->recovery;
-    RM_ASSERT(cause != CAUSE_NONE, "a recovery from nothing, in state %d", (int)turn->st->state);
+    RM_ASSERT(cause != CAUSE_NONE, "a recovery from nothing, in state %s", rdzv_state_name(turn->st->state));
     if (cause != CAUSE_WORKER_LEFT && cause != CAUSE_WORKER_JOINED)
         rdzv_count_stall(turn);
     if (!r->active) {
@@ -44,7 +45,7 @@ void rdzv_recovery_formed(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
     struct rdzv_open_recovery *r = &st->recovery;
-    RM_ASSERT(st->world > 0, "nobody recovers, in state %d", (int)st->state);
+    RM_ASSERT(st->world > 0, "nobody recovers, in state %s", rdzv_state_name(st->state));
     r->resume_step = st->resume.held ? st->resume.step : 0;
     if (!r->active) {
         *r = (struct rdzv_open_recovery){

@@ -1,3 +1,4 @@
+/* Takes what launchers say of a program's progress, and watches the time since it last moved. */
 #include "coordinator/core/rdzv_report.h"
 
 #include <inttypes.h>

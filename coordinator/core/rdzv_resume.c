@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/base/assert.h"
-#include "coordinator/core/rdzv_boundary.h"
+#include "coordinator/core/rdzv_bridge.h"
 #include "coordinator/core/rdzv_who.h"
 
 /* ---- in memory ---- */

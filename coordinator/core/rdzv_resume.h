@@ -1,5 +1,5 @@
 /* From which step the next ring could go on. These functions look, but for rdzv_load_forgive and
- * rdzv_lists_are_old; rdzv_best_state stands in rdzv_boundary.h. */
+ * rdzv_lists_are_old; rdzv_best_state stands in rdzv_bridge.h. */
 #ifndef RM_COORDINATOR_RDZV_RESUME_H
 #define RM_COORDINATOR_RDZV_RESUME_H
 

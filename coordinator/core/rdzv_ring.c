@@ -5,6 +5,7 @@
 
 #include "common/base/assert.h"
 #include "coordinator/core/rdzv_out.h"
+#include "coordinator/core/rdzv_states.h"
 
 void rdzv_fill_member(const struct rdzv *st, struct msg_member *m, int worker)
 {
@@ -19,7 +20,7 @@ void rdzv_fill_member(const struct rdzv *st, struct msg_member *m, int worker)
 void rdzv_tell_formed(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
-    RM_ASSERT(st->world > 0, "a ring of nobody is formed, in state %d", (int)st->state);
+    RM_ASSERT(st->world > 0, "a ring of nobody is formed, in state %s", rdzv_state_name(st->state));
     for (int r = 0; r < st->world; r++) {
         struct rdzv_worker *w = &st->worker[st->member[r]];
         if (w->old_rank == INT_MAX && st->trained)

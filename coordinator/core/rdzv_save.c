@@ -7,7 +7,7 @@
 
 #include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
-#include "coordinator/core/rdzv_boundary.h"
+#include "coordinator/core/rdzv_bridge.h"
 #include "coordinator/core/rdzv_ending.h"
 #include "coordinator/core/rdzv_fault.h"
 #include "coordinator/core/rdzv_interval.h"
@@ -190,8 +190,8 @@ static void send_save(const struct turn *turn)
 bool rdzv_save_begin(const struct turn *turn, const struct msg_state *state, bool final)
 {
     struct rdzv *st = turn->st;
-    RM_ASSERT(st->state != RDZV_FINISHED && st->state != RDZV_FAILED, "step %" PRId64 " is saved in state %d",
-              state->step, (int)st->state);
+    RM_ASSERT(st->state != RDZV_FINISHED && st->state != RDZV_FAILED, "step %" PRId64 " is saved in state %s",
+              state->step, rdzv_state_name(st->state));
     /* a checkpoint of that step stands, be it of another history: its place is taken */
     if (!state->held || (!final && (state->step == 0 || state->step <= st->saved)))
         return false;
@@ -222,8 +222,8 @@ bool rdzv_save_begin(const struct turn *turn, const struct msg_state *state, boo
 
 static bool a_writer_is_gone(const struct rdzv *st)
 {
-    RM_ASSERT(st->state == RDZV_SAVING, "step %" PRId64 " is saved in state %d", st->save.step,
-              (int)st->state);
+    RM_ASSERT(st->state == RDZV_SAVING, "step %" PRId64 " is saved in state %s", st->save.step,
+              rdzv_state_name(st->state));
     for (int i = 0; i < st->save.count; i++) {
         const struct rdzv_worker *w = &st->worker[st->save.worker[i]];
         bool gone = w->presence == ABSENT || !w->trainer_pid;
@@ -236,8 +236,8 @@ static bool a_writer_is_gone(const struct rdzv *st)
 void rdzv_settle_saving(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
-    RM_ASSERT(st->state == RDZV_SAVING, "step %" PRId64 " is saved in state %d", st->save.step,
-              (int)st->state);
+    RM_ASSERT(st->state == RDZV_SAVING, "step %" PRId64 " is saved in state %s", st->save.step,
+              rdzv_state_name(st->state));
     if (rdzv_save_is_done(st)) {
         if (st->save.final || st->ending.set)
             rdzv_end(turn);

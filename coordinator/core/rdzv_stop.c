@@ -4,7 +4,7 @@
 
 #include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
-#include "coordinator/core/rdzv_boundary.h"
+#include "coordinator/core/rdzv_bridge.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_recovery.h"
 #include "coordinator/core/rdzv_states.h"
@@ -109,8 +109,8 @@ void rdzv_stop_sooner(const struct turn *turn)
 static void quiesce(const struct turn *turn, enum msg_stop_at at, bool sudden)
 {
     struct rdzv *st = turn->st;
-    RM_ASSERT(st->state != RDZV_FINISHED && st->state != RDZV_FAILED, "a ring is stopped in state %d",
-              (int)st->state);
+    RM_ASSERT(st->state != RDZV_FINISHED && st->state != RDZV_FAILED, "a ring is stopped in state %s",
+              rdzv_state_name(st->state));
     if (st->state != RDZV_QUIESCING)
         st->program.told_to_stop = turn->now;
     st->round++;

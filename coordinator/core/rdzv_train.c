@@ -14,6 +14,7 @@
 #include "coordinator/core/rdzv_recovery.h"
 #include "coordinator/core/rdzv_relief.h"
 #include "coordinator/core/rdzv_save.h"
+#include "coordinator/core/rdzv_states.h"
 #include "coordinator/core/rdzv_stop.h"
 #include "coordinator/core/rdzv_who.h"
 #include "coordinator/core/rdzv_will.h"
@@ -129,8 +130,8 @@ static void settle_finish(const struct turn *turn)
 void rdzv_settle_training(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
-    RM_ASSERT(st->state == RDZV_TRAINING && st->world > 0, "a ring of %d trains in state %d", st->world,
-              (int)st->state);
+    RM_ASSERT(st->state == RDZV_TRAINING && st->world > 0, "a ring of %d trains in state %s", st->world,
+              rdzv_state_name(st->state));
     int joiner = -1;
     rdzv_settle_probes(turn);
     if (st->ending.set) {

@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "common/base/assert.h"
-#include "coordinator/core/rdzv_boundary.h"
+#include "coordinator/core/rdzv_bridge.h"
 #include "coordinator/core/rdzv_fault.h"
+#include "coordinator/core/rdzv_states.h"
 #include "coordinator/core/rdzv_who.h"
 
 void rdzv_trouble_over(struct rdzv_worker *w, enum fault_where where)
@@ -19,8 +20,8 @@ void rdzv_trouble_over(struct rdzv_worker *w, enum fault_where where)
  * from now on says it anew. */
 void rdzv_trouble_step(struct rdzv *st)
 {
-    RM_ASSERT(st->state == RDZV_TRAINING, "step %lld is made in state %d", (long long)st->known_step,
-              (int)st->state);
+    RM_ASSERT(st->state == RDZV_TRAINING, "step %lld is made in state %s", (long long)st->known_step,
+              rdzv_state_name(st->state));
     st->steps_seen++;
     for (int r = 0; r < st->world; r++) {
         struct rdzv_worker *w = &st->worker[st->member[r]];

@@ -1,3 +1,4 @@
+/* Notes the step and the ring whose states nobody vouches for, and takes them from whoever holds one. */
 #include "coordinator/core/rdzv_vouch.h"
 
 #include "common/base/assert.h"

@@ -45,39 +45,39 @@ static void fill_ring(struct status_ring *ring, const struct history *c, const s
                                                           .attempt = st->worker[st->member[r]].attempt});
 }
 
-static const char *member_phase(const struct rdzv *st, const struct rdzv_worker *w)
+static enum status_phase member_phase(const struct rdzv *st, const struct rdzv_worker *w)
 {
     switch (st->state) {
     case RDZV_FORMING:
-        return w->ready ? "ready" : "forming";
+        return w->ready ? STATUS_PHASE_READY : STATUS_PHASE_FORMING;
     case RDZV_TRAINING:
-        return w->finished ? "finished" : "training";
+        return w->finished ? STATUS_PHASE_FINISHED : STATUS_PHASE_TRAINING;
     case RDZV_QUIESCING:
-        return w->stopped_round == st->round ? "stopped" : "stopping";
+        return w->stopped_round == st->round ? STATUS_PHASE_STOPPED : STATUS_PHASE_STOPPING;
     case RDZV_SAVING:
-        return "saving";
+        return STATUS_PHASE_SAVING;
     default:
-        return "waiting";
+        return STATUS_PHASE_WAITING;
     }
 }
 
-static const char *phase_of(const struct rdzv *st, const struct rdzv_worker *w)
+static enum status_phase phase_of(const struct rdzv *st, const struct rdzv_worker *w)
 {
     if (w->quarantine[0])
-        return "quarantined";
+        return STATUS_PHASE_QUARANTINED;
     if (w->presence == ABSENT)
-        return "expected";
+        return STATUS_PHASE_EXPECTED;
     if (w->presence == AWAY)
-        return "away";
+        return STATUS_PHASE_AWAY;
     if (w->released)
-        return "released";
+        return STATUS_PHASE_RELEASED;
     if (w->leaving)
-        return "leaving";
+        return STATUS_PHASE_LEAVING;
     if (!w->trainer_pid)
-        return "starting";
+        return STATUS_PHASE_STARTING;
     if (w->left_out[0] && rdzv_pairs_bar(st, rdzv_index(st, w)))
-        return "leftOut";
-    return w->rank >= 0 ? member_phase(st, w) : "waiting";
+        return STATUS_PHASE_LEFT_OUT;
+    return w->rank >= 0 ? member_phase(st, w) : STATUS_PHASE_WAITING;
 }
 
 static struct status_notice notice_of(const struct rdzv_worker *w, rm_time now)
@@ -102,7 +102,7 @@ static void fill_workers(struct status_workers *list, const struct rdzv *st, rm_
         add_worker(list,
                    (struct status_worker){.worker = i,
                                           .attempt = w->attempt > w->expected ? w->attempt : w->expected,
-                                          .phase = phase_of(st, w),
+                                          .phase = status_phase_name(phase_of(st, w)),
                                           .rank = w->rank,
                                           .notice = notice_of(w, now)});
     }

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "common/wire/question.h"
+
 /* What stands behind "name="; NULL: this member has another name. */
 static const char *value_of(const char *member, const char *name)
 {
@@ -51,8 +53,8 @@ void query_read(const char *text, struct query *ret)
     *ret = (struct query){.after = -1};
     for (const char *at = text; at; at = strchr(at, '&') ? strchr(at, '&') + 1 : NULL) {
         int64_t number;
-        const char *after = value_of(at, "after"), *stay = value_of(at, "stay"),
-                   *relieve = value_of(at, "relieve");
+        const char *after = value_of(at, QUESTION_AFTER), *stay = value_of(at, QUESTION_STAY),
+                   *relieve = value_of(at, QUESTION_RELIEVE);
         if (after && (after = read_number(after, 18, &number)) && is_end(*after))
             ret->after = number;
         if (stay && (stay = read_number(stay, 9, &number)) && is_end(*stay))

@@ -26,13 +26,14 @@ static int take_present(const struct status_workers *from, struct op_present *re
 {
     for (int i = 0; i < from->count; i++) {
         const struct status_worker *one = &from->worker[i];
-        bool going = !strcmp(one->phase, "leaving") || !strcmp(one->phase, "away");
+        enum status_phase phase = status_phase_of_name(one->phase);
+        bool going = phase == STATUS_PHASE_LEAVING || phase == STATUS_PHASE_AWAY;
         bool may = one->notice.known && !strcmp(one->notice.certainty, notice_certainty_name(NOTICE_MAY));
         bool will = one->notice.known && !may && one->notice.left_seconds > 0; /* NaN: no moment is known */
         ret[i] = (struct op_present){.worker = one->worker,
                                      .attempt = one->attempt,
                                      .in_ring = one->rank >= 0 && !going,
-                                     .waits = one->rank < 0 && !strcmp(one->phase, "waiting"),
+                                     .waits = one->rank < 0 && phase == STATUS_PHASE_WAITING,
                                      .may_go = may,
                                      .will_go = will};
     }

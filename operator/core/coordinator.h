@@ -11,7 +11,7 @@
 #include "operator/core/status.h"
 
 enum {
-    OP_ANSWER_MAX = 64 * 1024, /* bytes of an answer */
+    OP_ANSWER_MAX = 1024 * RM_WORKERS_MAX, /* bytes of an answer, as a coordinator bounds them */
     OP_COORDINATOR_EVENTS_MAX = 64,
 };
 

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/base/str.h"
 
 enum { PREFIX_MAX = 253, NAME_MAX_CHARS = 63 };
@@ -74,6 +75,8 @@ static int one(struct op_labels *labels, const char *text, size_t length, struct
             (int)(length < 80 ? length : 80), text);
     if (labels->count == OP_LABELS_MAX)
         return err_set(err, ERR_USAGE, "more than %d labels", OP_LABELS_MAX);
+    RM_ASSERT(key < OP_LABEL_KEY_MAX && value < OP_LABEL_VALUE_MAX, "a label of %zu and %zu letters", key,
+              value);
     copy(labels->label[labels->count].key, text, key);
     copy(labels->label[labels->count].value, equals + 1, value);
     labels->count++;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "operator/core/plan_parts.h"
 
 enum { TOLD_WITHIN_MS = 31 * 1000 }; /* by then a watch has told of what an answer showed */
@@ -24,6 +25,8 @@ struct op_plan *job_plan(const struct op_view *view)
     if (!plan || !p)
         abort();
     const struct job_view *job = view->job;
+    RM_ASSERT(job && view->memo, "a plan of %p with %p remembered", (const void *)job,
+              (const void *)view->memo);
     p->s = view;
     p->job = job;
     p->stored = &job->status;

@@ -47,7 +47,7 @@ static void forget(struct planner *p)
 
 static void go_back(struct planner *p)
 {
-    RM_ASSERT(p->next.spot.fell_ms, "a job goes back to where it is");
+    RM_ASSERT(p->next.spot.fell_ms, "%s goes back to where it is", p->job->name);
     forget(p);
     plan_event(p, false, "BackOnSpot", "Replace",
                "no worker was interrupted on a spot machine for %lld min: new ones go there again, and who "

@@ -135,7 +135,7 @@ static void renew(struct planner *p, int probe)
         return;
     p->next.idle.left.count = over ? 0 : p->next.idle.left.count;
     p->next.idle.base = p->next.idle.base && !pinned;
-    RM_ASSERT(probe >= 0, "a pod that is not there makes place");
+    RM_ASSERT(probe >= 0, "the pod of slot %d makes place", probe);
     p->next.workers.slot[probe].state = OP_SLOT_ENDED;
 }
 

@@ -15,6 +15,7 @@
  * to leave by us. */
 #include <string.h>
 
+#include "common/wire/question.h"
 #include "operator/core/plan_parts.h"
 #include "operator/core/pod.h"
 
@@ -110,10 +111,10 @@ void surge_say_asked(const struct planner *p, char out[OP_RELIEF_MAX])
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct op_slot *slot = &p->stored->workers.slot[i];
         if (slot->asked && p->next.workers.slot[i].asked)
-            str_addf(&text, "%s%d.%d", text.length ? "," : "relieve=", i, slot->attempt);
+            str_addf(&text, "%s%d.%d", text.length ? "," : QUESTION_RELIEVE "=", i, slot->attempt);
     }
     if (text.length)
-        str_addf(&text, "&stay=%d", places > least ? places : least);
+        str_addf(&text, "&" QUESTION_STAY "=%d", places > least ? places : least);
     text_copy(out, OP_RELIEF_MAX, text.truncated ? "" : str_text(&text));
     str_clear(&text);
 }

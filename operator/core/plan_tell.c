@@ -28,7 +28,7 @@ static void say_state(struct planner *p, const char *state, const char *format, 
 
 static void say_state(struct planner *p, const char *state, const char *format, ...)
 {
-    RM_ASSERT(*state, "a job in no state");
+    RM_ASSERT(*state, "%s is in no state, but was %s", p->job->name, p->next.state);
     va_list arguments;
     text_copy(p->next.state, sizeof p->next.state, state);
     va_start(arguments, format);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/job/field.h"
 #include "common/wire/json.h"
 #include "operator/core/objects.h"
@@ -37,18 +38,12 @@ struct image {
     const char *name, *policy; /* imagePullPolicy; NULL: as the API server would */
 };
 
-/* A tree that this file made is its to change; getters give it back as const. */
-static struct js *mutable(const struct js *value)
-{
-    return (struct js *)(uintptr_t)value;
-}
-
 /* The member of that key, made by `fresh` where there is none. */
 static struct js *member(struct js *object, const char *key, struct js *(*fresh)(void))
 {
     if (!js_get(object, key))
         js_set(object, key, fresh());
-    return mutable(js_get(object, key));
+    return part_mutable(js_get(object, key));
 }
 
 static const struct js *named(const struct js *list, const char *name)
@@ -182,7 +177,7 @@ static struct js *find_container(const struct making *m)
     struct js *containers = member(m->pod_spec, "containers", js_array);
     const struct js *found = named(containers, m->ours);
     if (found)
-        return mutable(found);
+        return part_mutable(found);
     struct js *made = js_object();
     js_set_string(made, "name", m->ours);
     js_push(containers, made);
@@ -586,7 +581,7 @@ static int make_coordinator(const struct making *m, const struct op_spec *spec, 
 /* The template's labels and annotations, ours over them. */
 static struct js *metadata_of(const struct job_view *job, const char *name, const struct js *template)
 {
-    struct js *metadata = object_metadata(job, name), *labels = mutable(js_get(metadata, "labels"));
+    struct js *metadata = object_metadata(job, name), *labels = part_mutable(js_get(metadata, "labels"));
     const struct js *theirs = read_at(template, "metadata.labels");
     const struct js *notes = read_at(template, "metadata.annotations");
     for (void *it = js_first(theirs); it; it = js_next(theirs, it))
@@ -612,17 +607,18 @@ static struct js *begin_pod(struct making *m, const struct js *template, const c
 static void label(struct js *pod, const char *key, int value)
 {
     char text[16];
+    RM_ASSERT(value >= 0, "%s is %d", key, value);
     snprintf(text, sizeof text, "%d", value);
-    js_set_string(mutable(read_at(pod, "metadata.labels")), key, text);
+    js_set_string(part_mutable(read_at(pod, "metadata.labels")), key, text);
 }
 
 /* Over the template's, if it has one of that name. */
 static void note_annotation(struct js *pod, const char *key, const char *text)
 {
-    struct js *metadata = mutable(read_at(pod, "metadata"));
+    struct js *metadata = part_mutable(read_at(pod, "metadata"));
     if (!js_get(metadata, "annotations"))
         js_set(metadata, "annotations", js_object());
-    js_set_string(mutable(js_get(metadata, "annotations")), key, text);
+    js_set_string(part_mutable(js_get(metadata, "annotations")), key, text);
 }
 
 static int finish_pod(struct js *pod, struct js *job_spec, int status, struct str *out)
@@ -639,6 +635,7 @@ int pod_worker(const struct job_view *job, const struct op_settings *settings,
                struct error *err)
 {
     char name[OP_NAME_MAX];
+    RM_ASSERT(index >= 0 && index < RM_WORKERS_MAX && attempt >= 0, "worker %d, attempt %d", index, attempt);
     struct js *spec = js_parse(job->spec, strlen(job->spec), "spec", err);
     if (!spec)
         return -1;
@@ -650,11 +647,11 @@ int pod_worker(const struct job_view *job, const struct op_settings *settings,
                        .err = err};
     name_worker(job->name, job->uid, index, attempt, name);
     struct js *pod = begin_pod(&m, read_at(spec, "workers.template"), name);
-    js_set_string(mutable(read_at(pod, "metadata.labels")), OP_LABEL_ROLE, "worker");
+    js_set_string(part_mutable(read_at(pod, "metadata.labels")), OP_LABEL_ROLE, "worker");
     label(pod, OP_LABEL_WORKER, index);
     label(pod, OP_LABEL_ATTEMPT, attempt);
     if (elsewhere && (elsewhere->base || elsewhere->fallback))
-        js_set_string(mutable(read_at(pod, "metadata.labels")), OP_LABEL_CAPACITY,
+        js_set_string(part_mutable(read_at(pod, "metadata.labels")), OP_LABEL_CAPACITY,
                       elsewhere->base ? OP_CAPACITY_BASE : OP_CAPACITY_FALLBACK);
     int status = make_worker(&m, index, attempt, elsewhere);
     if (elsewhere) {
@@ -668,6 +665,7 @@ int pod_coordinator(const struct job_view *job, const struct op_settings *settin
                     const struct op_spec *given, int term, struct str *out, struct error *err)
 {
     char name[OP_NAME_MAX];
+    RM_ASSERT(term > 0, "a coordinator of term %d", term);
     struct js *spec = js_parse(job->spec, strlen(job->spec), "spec", err);
     if (!spec)
         return -1;
@@ -679,7 +677,7 @@ int pod_coordinator(const struct job_view *job, const struct op_settings *settin
                        .err = err};
     name_coordinator(job->name, job->uid, term, name);
     struct js *pod = begin_pod(&m, read_at(spec, "coordinator.template"), name);
-    js_set_string(mutable(read_at(pod, "metadata.labels")), OP_LABEL_ROLE, "coordinator");
+    js_set_string(part_mutable(read_at(pod, "metadata.labels")), OP_LABEL_ROLE, "coordinator");
     label(pod, OP_LABEL_TERM, term);
     note_annotation(pod, OP_NOTE_SPEC, given->text ? given->text : "");
     return finish_pod(pod, spec, make_coordinator(&m, given, term), out);

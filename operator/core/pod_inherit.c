@@ -8,6 +8,7 @@
 
 #include "common/base/str.h"
 #include "common/wire/json.h"
+#include "operator/core/pod_parts.h"
 
 enum {
     VARIABLE_MAX = 128,  /* bytes of "$(NAME)" */
@@ -28,16 +29,11 @@ static const char *const variables[] = {"HTTP_PROXY",    "HTTPS_PROXY",  "ALL_PR
 static const char *const trusted[] = {"/etc/ssl", "/etc/pki", "/etc/ca-certificates",
                                       "/usr/share/ca-certificates", "/usr/local/share/ca-certificates"};
 
-static struct js *mutable(const struct js *value)
-{
-    return (struct js *)(uintptr_t)value;
-}
-
 static struct js *array_at(struct js *object, const char *key)
 {
     if (!js_get(object, key))
         js_set(object, key, js_array());
-    return mutable(js_get(object, key));
+    return part_mutable(js_get(object, key));
 }
 
 static const char *text_of(const struct js *object, const char *key)

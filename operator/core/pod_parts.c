@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/wire/json.h"
 #include "operator/core/machine.h"
 #include "operator/core/read.h"
@@ -13,23 +14,18 @@
 
 enum { KEY_MODE = 0440, KEY_MODE_ANY_USER = 0444, POOL_WEIGHT = 50, MISFIT_WEIGHT = 100, NODE_LOSS_S = 30 };
 
-static struct js *mutable(const struct js *value)
-{
-    return (struct js *)(uintptr_t)value;
-}
-
 static struct js *object_at(struct js *object, const char *key)
 {
     if (!js_get(object, key))
         js_set(object, key, js_object());
-    return mutable(js_get(object, key));
+    return part_mutable(js_get(object, key));
 }
 
 static struct js *array_at(struct js *object, const char *key)
 {
     if (!js_get(object, key))
         js_set(object, key, js_array());
-    return mutable(js_get(object, key));
+    return part_mutable(js_get(object, key));
 }
 
 static void default_int(struct js *object, const char *key, int value)
@@ -76,7 +72,7 @@ static void secure_all(struct js *pod_spec, const char *key)
 {
     const struct js *list = js_get(pod_spec, key);
     for (size_t i = 0; i < js_size(list); i++)
-        secure_container(mutable(js_at(list, i)));
+        secure_container(part_mutable(js_at(list, i)));
 }
 
 static void secure_user(struct js *context, bool leave_uid)
@@ -209,6 +205,7 @@ void part_note(struct js *pod_spec, struct js *container, const char *volume, co
 
 void part_variable(struct js *container, const char *name, const char *value)
 {
+    RM_ASSERT(*name && !strchr(name, '='), "a variable '%s'", name);
     struct js *o = js_object();
     js_set_string(o, "name", name);
     js_set_string(o, "value", value);
@@ -241,6 +238,7 @@ void part_node_agent(struct js *container, int port)
 
 void part_port(struct js *container, const char *name, int port)
 {
+    RM_ASSERT(port > 0 && port <= 65535, "port %s is %d", name, port);
     struct js *o = js_object();
     js_set_string(o, "name", name);
     js_set_int(o, "containerPort", port);
@@ -351,7 +349,7 @@ void part_bar(struct js *pod_spec, const char *const *names, int count)
     struct js *terms = count ? required_terms(pod_spec) : NULL;
     for (size_t i = 0; i < js_size(terms); i++)
         for (int k = 0; k < count; k++)
-            require_not(mutable(js_at(terms, i)), "matchFields", "metadata.name", names[k]);
+            require_not(part_mutable(js_at(terms, i)), "matchFields", "metadata.name", names[k]);
 }
 
 static void require_no_spot(struct js *term)
@@ -364,7 +362,7 @@ void part_require_on_demand(struct js *pod_spec)
 {
     struct js *terms = required_terms(pod_spec);
     for (size_t i = 0; i < js_size(terms); i++)
-        require_no_spot(mutable(js_at(terms, i)));
+        require_no_spot(part_mutable(js_at(terms, i)));
 }
 
 void part_avoid_spot(struct js *pod_spec)

@@ -11,6 +11,12 @@ struct op_unfit;
 
 enum { OP_POD_USER = 65532 }; /* and its group, where the template says nothing */
 
+/* A part of a tree that pod.c made, and may change. */
+static inline struct js *part_mutable(const struct js *value)
+{
+    return (struct js *)(uintptr_t)value;
+}
+
 void part_default_bool(struct js *object, const char *key, bool value);
 
 /* The restricted Pod Security Standard: of the pod and of every container. With leave_uid user, group and

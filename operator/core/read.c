@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/wire/json.h"
 #include "operator/core/instant.h"
 
@@ -11,6 +12,7 @@ const struct js *read_at(const struct js *object, const char *path)
     char part[64];
     while (object && *path) {
         size_t length = strcspn(path, ".");
+        RM_ASSERT(length < sizeof part, "a member of %zu letters", length);
         snprintf(part, sizeof part, "%.*s", (int)length, path);
         object = js_get(object, part);
         path += length + (path[length] == '.');
@@ -29,6 +31,7 @@ static size_t character_length(unsigned char first)
 void text_tame(const char *text, char *out, size_t size)
 {
     size_t used = 0;
+    RM_ASSERT(size > 0, "a text of %zu letters into nothing", strlen(text));
     while (*text) {
         size_t length = character_length((unsigned char)*text);
         if (used + length >= size || strnlen(text, length) < length)
@@ -50,6 +53,7 @@ void text_tame_ends(const char *text, char *out, size_t size)
     if (length < size)
         return;
     size_t used = strlen(out), left = size - used - sizeof gap;
+    RM_ASSERT(used + sizeof gap < size && left < length, "%zu of %zu letters, and %zu", used, length, left);
     const char *end = text + length - left;
     while (((unsigned char)*end & 0xc0) == 0x80)
         end++; /* no half of a character */
@@ -74,6 +78,7 @@ void read_int(const struct js *object, const char *path, int64_t lowest, int64_t
             return;
         value = (int64_t)real;
     }
+    RM_ASSERT(lowest <= highest, "a number from %lld to %lld", (long long)lowest, (long long)highest);
     *ret = value < lowest ? lowest : value > highest ? highest : value;
 }
 

@@ -3,8 +3,8 @@
  * The status is the operator's write-ahead log. What it decides stands there before it acts: which worker
  * indices are wanted under which attempt, the coordinator's term, what has been counted. An operator that is
  * killed between any two writes goes on from it, and a status write carries the resourceVersion it was made
- * from, so that a deposed leader's is refused. Plain data without pointers, but for `result` texts of fixed
- * size; copy it with =. Unknown fields are dropped: nobody else writes here. Pure. */
+ * from, so that that of a leader that was replaced is refused. Plain data without pointers, but for `result`
+ * texts of fixed size; copy it with =. Unknown fields are dropped: nobody else writes here. Pure. */
 #ifndef RM_OPERATOR_CORE_STATUS_H
 #define RM_OPERATOR_CORE_STATUS_H
 

@@ -3,11 +3,13 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "common/base/assert.h"
 #include "operator/core/read.h"
 
 /* 0 or more, without what is behind the point. */
 static int64_t whole(double number, int64_t unknown)
 {
+    RM_ASSERT(unknown <= 0, "%lld stands for what is not known", (long long)unknown);
     if (!(fabs(number) <= 9e15))
         return unknown;
     return number > 0 ? (int64_t)number : 0;
@@ -98,6 +100,7 @@ void take_result(const struct status_result *from, struct op_result *ret)
 
 int take_members(const struct status_workers *from, struct op_member *ret)
 {
+    RM_ASSERT(from->count <= RM_WORKERS_MAX, "%d members", from->count);
     for (int i = 0; i < from->count; i++)
         ret[i] = (struct op_member){.worker = from->worker[i].worker, .attempt = from->worker[i].attempt};
     return from->count;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/notice/taint.h"
 #include "common/wire/json.h"
 #include "common/wire/status.h"
@@ -30,6 +31,7 @@ static const char *label(const struct js *metadata, const char *key)
 static int number_of(const char *text, int highest)
 {
     char *end;
+    RM_ASSERT(highest >= 0, "a number up to %d", highest);
     if (!text || !*text)
         return -1;
     long value = strtol(text, &end, 10);

@@ -77,6 +77,25 @@ def test_a_checkpoint_of_other_arithmetic_is_refused_and_if_allowed_not_called_e
     assert manifest["exact"] is False
 
 
+def test_a_checkpoint_of_another_build_says_so_and_what_can_be_done(tmp_path, launch, finish):
+    """Its numerics id is another, as after a release that changed a source of bits: the machine is not to blame."""
+    stopped = stopped_run(launch, rig.make_job(tmp_path))
+    manifest = tmp_path / f"checkpoints/step-{stopped:08}/manifest.json"
+    manifest.write_bytes(rig.sealed_anew(manifest.read_bytes(), rb"numerics [0-9a-f]{16}", b"numerics 0123456789abcdef"))
+    job = rig.make_job(tmp_path)
+    check = subprocess.run([rig.BIN / "ringmaster", "check", job], check=False, capture_output=True, text=True)
+    refused = finish(job)
+    for code, said in ((check.returncode, check.stderr), (refused.code, refused.stderr)):
+        assert code == 3, said
+        for words in ("was made by another build (numerics 0123456789abcdef, ", "; this one: numerics ", "go on with the programs that made it",
+                      "allowMixedHardware: true (the result is then not exact)", "--overwrite"):
+            assert words in said, said
+    run = finish(job, "--set", "spec.trainer.allowMixedHardware=true")
+    assert rig.check_complete(run, first=stopped + 1)["exact"] is False
+    card = (tmp_path / "checkpoints/final/README.md").read_text()
+    assert "| exact | no: its sums are exact, but a part of it was computed by other arithmetic |" in card, card
+
+
 def test_bf16_goes_on_from_its_own_checkpoint(tmp_path, launch, finish, reference):
     bf16 = {"trainer__precision": "bf16"}
     stopped = stopped_run(launch, rig.make_job(tmp_path, **bf16))

@@ -370,6 +370,24 @@ def test_weights_are_exported_checked_and_never_over_another_model(tmp_path, fin
     assert not (tmp_path / "damaged" / "model.safetensors").exists()
 
 
+def test_a_model_is_exported_to_no_place_among_the_checkpoints_and_generate_takes_the_last_one(tmp_path, finish):
+    """It lay there beside final, and from then on `generate` of that folder took it, however old."""
+    rig.check_complete(finish(rig.make_job(tmp_path, trainer__steps=20, checkpoint__everySteps=10)), last=20)
+    store = tmp_path / "checkpoints"
+    (tmp_path / "link").symlink_to(store)
+    before = sorted(p.name for p in store.iterdir())
+    for target in (store, store / "exported", store / "final", tmp_path / "link/exported"):
+        refused = command("export", store, target)
+        assert refused.returncode == 2 and "name another place for the model" in refused.stderr, refused.stderr
+    assert sorted(p.name for p in store.iterdir()) == before
+    (store / "config.json").write_text("{}")
+    done = subprocess.run([rig.BIN / "ringmaster", "generate", store, "--tokens", "3"], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    for word in ("step-10", "10", "step-000010"):
+        meant = command("delete", store, "--name", word)
+        assert meant.returncode == 3 and "did you mean step-00000010?" in meant.stderr, meant.stderr
+
+
 def test_deleting_tells_first_what_would_go(tmp_path, launch, finish):
     job = rig.make_job(tmp_path, workers__target=1, checkpoint__everySteps=40)
     run = launch(job)

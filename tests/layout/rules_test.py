@@ -113,7 +113,7 @@ def test_an_engine_that_reaches_around_the_table_of_who_computes_is_found(tree):
 def folder_with_file_layers(tree):
     """agent/core in layers: `who` asks `held` through edge.h alone; returns the tree's write."""
     for path, text in {
-            "layers.txt": "base state edge\nheld saved\nwho members\ntop step\nboundary who edge held : newest\n",
+            "layers.txt": "base state edge\nheld saved\nwho members\ntop step\nbridge who edge held : newest\n",
             "state.h": "struct state;\n",
             "edge.h": '#include "agent/core/state.h"\nint newest(struct state *);\n',
             "saved.h": "int forget(int);\n",
@@ -134,14 +134,14 @@ def test_files_in_their_layers_are_let_be(core):
     ("saved.c", '#include "agent/core/edge.h"\n#include "agent/core/members.h"\nint newest(struct state *s)\n{\n    return !s;\n}\n'
                 "int forget(int a)\n{\n    return a;\n}\n", ["saved.c:2", "members stands above saved"]),
     ("members.h", '#include "agent/core/step.h"\nint join(int);\n', ["members.h:1", "step stands above members"]),
-    ("members.c", '#include "agent/core/saved.h"\nint join(int a)\n{\n    return forget(a);\n}\n', ["members.c:1", "through its boundary alone"]),
+    ("members.c", '#include "agent/core/saved.h"\nint join(int a)\n{\n    return forget(a);\n}\n', ["members.c:1", "over its bridge alone"]),
     ("members.c", "int forget(int);\nint join(int a)\n{\n    return forget(a);\n}\n", ["members.c:1", "declares forget"]),
     ("members.h", "int join(int);\nint forget(int);\n", ["members.h:2", "declares forget"]),
     ("edge.h", "struct state;\nint newest(struct state *);\nint forget(int);\n", ["layers.txt", "differ by forget"]),
     ("edge.h", "int join(int);\nint newest(int);\n", ["edge.h:1", "join is not of what"]),
     ("more.c", "int more;\n", ["layers.txt", "lacks more"]),
-    ("layers.txt", "base state edge gone\nheld saved\nwho members\ntop step\nboundary who edge held : newest\n", ["there is no gone"]),
-    ("layers.txt", "base state edge\nheld saved\nwho members\ntop step state\nboundary who edge held : newest\n", ["state is listed twice"]),
+    ("layers.txt", "base state edge gone\nheld saved\nwho members\ntop step\nbridge who edge held : newest\n", ["there is no gone"]),
+    ("layers.txt", "base state edge\nheld saved\nwho members\ntop step state\nbridge who edge held : newest\n", ["state is listed twice"]),
 ])
 def test_a_file_out_of_its_layer_is_found(core, path, text, words):
     core("agent/core/step.h", "int step(int);\n")

@@ -172,7 +172,8 @@ def test_a_signal_ends_the_check_with_its_count(tmp_path):
     """What runs then is interrupted, whatever it is."""
     program = (f"import sys; sys.path.insert(0, {str(ROOT / 'tools')!r})\nimport check_all\n"
                "def check(total, *_):\n    total.add(check_all.one('first', True)); print('under way', flush=True)\n"
-               "    check_all.run_logged(['sleep', '1000'])\ncheck_all.check = check\ncheck_all.TIMES = check_all.Path('times.txt')\nsys.exit(check_all.main())\n")
+               "    check_all.run_logged(['sleep', '1000'])\ncheck_all.check = check\n"
+               f"check_all.TIMES = check_all.Path({str(tmp_path / 'times.txt')!r})\nsys.exit(check_all.main())\n")
     with subprocess.Popen([sys.executable, "-c", program, "--no-cluster"], stdout=subprocess.PIPE, text=True, cwd=tmp_path) as process:
         for line in process.stdout:
             if line == "under way\n":

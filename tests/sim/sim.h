@@ -72,7 +72,7 @@ enum plant {
     PLANT_UNWRITTEN,       /* a slice that can't be written is not told of */
     PLANT_BLAME_NOBODY,    /* who can't be reached is not named */
     PLANT_BLAME_ANOTHER,   /* somebody else is */
-    PLANT_IMPOSSIBLE,      /* a core finds its own state impossible */
+    PLANT_IMPOSSIBLE,      /* the coordinator's state is one that its core must not let stand */
     PLANT_STUCK_UNSAID,    /* that a call does not return is told to nobody */
     PLANT_ANOTHER_FACE,    /* a trainer says each time that it is another one */
     PLANT_LEAST_IS_MOST,   /* who has received least in a ring says that it has received most */

@@ -58,7 +58,7 @@ static struct notices word_of(enum msg_notice_word word, rm_time until)
 {
     struct notices told = {.count = word != NOTICED_GONE};
     told.at[0] = (struct notice){.source = word == NOTICED_WILL ? NOTICE_AWS_SPOT : NOTICE_AWS_REBALANCE,
-                                 .cause = CAUSE_RECLAIM,
+                                 .cause = NOTICE_CAUSE_RECLAIM,
                                  .certainty = word == NOTICED_WILL ? NOTICE_WILL : NOTICE_MAY,
                                  .until = until};
     return told;

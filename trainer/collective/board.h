@@ -1,7 +1,7 @@
 /* The memory by which one rank of a ring speaks to ranks on the same machine: it alone writes there, and the
  * others read.
  *
- * A memfd that is made anew for each ring and passed over a proven Unix socket (trainer/io/ring_share.h). It
+ * A memfd that is made anew for each ring and passed over a proven Unix socket (trainer/io/ring_boards.h). It
  * is sealed: nobody can make it shorter under a reader, and what others map of it they can only read. So a
  * process that takes itself for a member of an older ring writes where nobody looks any more, and nothing
  * that a rank does with memory of its own is ever seen by others.

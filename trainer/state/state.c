@@ -526,7 +526,7 @@ static int take_memory(char *map, size_t size, int fd, int64_t offset, struct er
 int state_add_spare(struct state *s, int fd, int64_t offset, struct error *err)
 {
     size_t count = (size_t)s->shape.layout->parameters;
-    RM_ASSERT(!s->shape.in, "a spare in the memfd for arrays that lie elsewhere");
+    RM_ASSERT(!s->shape.in, "a spare at %lld of the memfd for arrays that lie elsewhere", (long long)offset);
     s->spare_size = ARRAYS * count * sizeof(float);
     void *map = mmap(NULL, s->spare_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
     if (map == MAP_FAILED)

@@ -41,6 +41,13 @@ struct launch {
     struct told told;
 };
 
+static const char *state_name(const struct launch *st)
+{
+    static const char *const names[] = {[CLEARING] = "CLEARING", [IDLE] = "IDLE",         [READY] = "READY",
+                                        [RUNNING] = "RUNNING",   [STOPPING] = "STOPPING", [DONE] = "DONE"};
+    return names[st->state];
+}
+
 struct launch *launch_open(const struct launch_settings *settings, rm_time now)
 {
     RM_ASSERT(settings->processes >= 1 && settings->heartbeat > 0 && settings->pid > 0,
@@ -112,8 +119,8 @@ static void say_up(struct launch *st, struct launch_out *out)
 static void say_stopped(struct launch *st, struct launch_out *out)
 {
     struct message *m = say_message(st, out, MSG_STOPPED);
-    RM_ASSERT(st->state == IDLE && st->owes_stop, "round %" PRId64 " is answered in state %d", st->round,
-              (int)st->state);
+    RM_ASSERT(st->state == IDLE && st->owes_stop, "round %" PRId64 " is answered in state %s", st->round,
+              state_name(st));
     m->stopped.round = st->round;
     m->stopped.state = beginning(st);
     m->stopped.update_step = -1;
@@ -260,7 +267,7 @@ static void say_told(struct launch *st, rm_time now, struct launch_out *out)
 static void say_finished(struct launch *st, struct launch_out *out)
 {
     struct message *m = say_message(st, out, MSG_FINISHED);
-    RM_ASSERT(st->state == RUNNING && st->left == 0, "finished in state %d, and %d are left", (int)st->state,
+    RM_ASSERT(st->state == RUNNING && st->left == 0, "finished in state %s, and %d are left", state_name(st),
               st->left);
     m->finished.step = 1;
     m->finished.exact = true;
@@ -271,8 +278,8 @@ static void say_finished(struct launch *st, struct launch_out *out)
 static void say_failed(struct launch *st, const struct launch_event *e, struct launch_out *out)
 {
     struct message *m = say_message(st, out, MSG_FAULT);
-    RM_ASSERT(st->state == RUNNING && e->code, "process %d failed with %d, in state %d", e->local, e->code,
-              (int)st->state);
+    RM_ASSERT(st->state == RUNNING && e->code, "process %d failed with %d, in state %s", e->local, e->code,
+              state_name(st));
     m->fault.kind = FAULT_PROGRAM;
     m->fault.peer = m->fault.step = -1;
     m->fault.exit_code = e->code;
@@ -353,12 +360,12 @@ static void check_invariants(const struct launch *st)
     RM_ASSERT(st->left >= 0 && st->left <= st->settings.processes, "%d of %d processes have not ended",
               st->left, st->settings.processes);
     RM_ASSERT(!in_ring || (st->ring.rank >= 0 && st->ring.rank < st->ring.world),
-              "rank %d of %d, in state %d", st->ring.rank, st->ring.world, (int)st->state);
+              "rank %d of %d, in state %s", st->ring.rank, st->ring.world, state_name(st));
     RM_ASSERT((st->state == RUNNING || st->state == STOPPING) ? st->left > 0
                                                               : st->state == CLEARING || !st->left,
-              "%d processes have not ended, in state %d", st->left, (int)st->state);
-    RM_ASSERT((st->state == STOPPING) == (st->kill_at != RM_NEVER), "killed at %" PRId64 ", in state %d",
-              (int64_t)st->kill_at, (int)st->state);
+              "%d processes have not ended, in state %s", st->left, state_name(st));
+    RM_ASSERT((st->state == STOPPING) == (st->kill_at != RM_NEVER), "killed at %" PRId64 ", in state %s",
+              (int64_t)st->kill_at, state_name(st));
 }
 
 void launch_step(struct launch *st, const struct launch_event *event, rm_time now, struct launch_out *out)

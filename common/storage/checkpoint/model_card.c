@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "common/base/limits.h"
+#include "common/job/spec.h"
 #include "common/model/layout.h"
 #include "common/wire/json.h"
 
@@ -63,7 +64,8 @@ static void size_rows(const struct manifest *m, struct str *out)
              s->heads, s->width, s->context, s->vocabulary);
 }
 
-static void training_rows(const struct manifest *m, const struct model_card_losses *losses, struct str *out)
+static void training_rows(const struct manifest *m, const struct model_card_losses *losses, bool fast,
+                          struct str *out)
 {
     str_adds(out, "| steps | ");
     grouped(m->step, out);
@@ -84,10 +86,7 @@ static void training_rows(const struct manifest *m, const struct model_card_loss
     row_hash("SHA-256 of the weights", m->weights_sha256, out);
     str_adds(out, "| computed by | `");
     plain(m->fingerprint, out);
-    str_addf(out, "` |\n| exact | %s |\n",
-             m->exact
-                 ? "yes: these bits do not depend on how many workers there were or what happened to them"
-                 : "no: another number or history of workers gives other bits");
+    str_addf(out, "` |\n| exact | %s |\n", job_exactness(fast ? JOB_FAST : JOB_EXACT, m->exact));
 }
 
 /* --- the job --- */
@@ -112,6 +111,13 @@ static bool was_given_tokenizer(const struct manifest *m, const struct js *field
     for (int i = 0; i < m->pieces; i++)
         lies_there = lies_there || !strcmp(m->piece[i].file, tokenizer_file);
     return lies_there && !(format && !strcmp(format, "Text"));
+}
+
+/* Where the fields can't be read nobody knows, and exact is what a job is unless it says otherwise. */
+static bool was_fast(const struct js *fields)
+{
+    const char *reduction = fields ? js_as_string(js_get(fields, "trainer.reduction")) : NULL;
+    return reduction && !strcmp(reduction, "fast");
 }
 
 static bool began_with_weights(const struct js *fields)
@@ -212,21 +218,21 @@ static void job(const struct manifest *m, const struct js *fields, struct str *o
 void model_card_write(const struct manifest *m, const struct model_card_losses *losses, struct str *out)
 {
     struct js *fields = fields_of(m);
+    bool fast = was_fast(fields);
     str_addf(
         out,
         "---\nlibrary_name: transformers\npipeline_tag: text-generation\ntags: [gpt2, ringmaster]\n---\n\n"
         "# %s\n\nA GPT-2, trained by Ringmaster.\n\n",
         m->job);
     size_rows(m, out);
-    training_rows(m, losses, out);
+    training_rows(m, losses, fast, out);
     str_adds(out,
              "\n    import transformers\n    model = transformers.AutoModelForCausalLM.from_pretrained(\".\")"
              "\n\n");
     if (!m->exact)
-        str_adds(
-            out,
-            "These bits can't be promised to anybody again: the run was not exact, and its sums depend on "
-            "which workers there were at each step.\n");
+        str_addf(out, "These bits can't be promised to anybody again: %s.\n",
+                 fast ? "the run was not exact, and its sums depend on which workers there were at each step"
+                      : "the run was not exact, as a part of it was computed by other arithmetic");
     else if (fields)
         job(m, fields, out);
     js_free(fields);

@@ -102,14 +102,16 @@ static int look_at_folder(const char *path, struct error *err)
     text_copy(above, sizeof above, path);
     while (stat(above, &st) < 0) {
         char *slash = strrchr(above, '/');
+        if (errno == ENOTDIR && slash)
+            errno = ENOENT; /* what is above tells */
         if (errno != ENOENT || !slash)
             return err_errno(err, ERR_MACHINE, "checkpoints %s: the folder can't be made", path);
         slash[slash == above] = 0;
     }
-    if (!S_ISDIR(st.st_mode)) {
-        errno = ENOTDIR;
-        return err_errno(err, ERR_MACHINE, "checkpoints %s", above);
-    }
+    if (!S_ISDIR(st.st_mode))
+        return err_set(err, ERR_USAGE,
+                       "checkpoints %.200s: this is a file, not a folder; name another spec.checkpoint.uri",
+                       above);
     return access(above, W_OK | X_OK) == 0 ? 0 : err_errno(err, ERR_MACHINE, "checkpoints %s", above);
 }
 
@@ -136,7 +138,7 @@ static int lock_folder(const char *uri, int *ret_fd, struct error *err)
     char path[RM_URI_MAX], file[RM_URI_MAX + 8];
     if (uri_path(uri, path, sizeof path, err) < 0)
         return err_wrap(err, "checkpoint");
-    if (make_folder(path, err) < 0)
+    if (look_at_folder(path, err) < 0 || make_folder(path, err) < 0)
         return -1;
     snprintf(file, sizeof file, "%s/.lock", path);
     int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0666);

@@ -28,7 +28,7 @@ static enum owner_step find_out(struct owner_rule *rule, const struct owner_clai
 
 enum owner_step owner_rule_step(struct owner_rule *rule, const struct owner_claim *seen, rm_time now)
 {
-    RM_ASSERT(rule->lease > 0, "a place without a lease is anybody's");
+    RM_ASSERT(rule->lease > 0, "a lease of %lld ns", (long long)rule->lease);
     if (seen->own) {
         owner_rule_taken(rule, seen->number);
         return OWNER_HOLDS;

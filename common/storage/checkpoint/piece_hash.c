@@ -63,7 +63,8 @@ struct piece_sum {
 struct piece_sum *piece_sum_open(enum manifest_hash hash)
 {
     struct piece_sum *s = calloc(1, sizeof *s);
-    RM_ASSERT(s, "no memory for a sum");
+    if (!s)
+        abort(); /* no memory for two pointers */
     if (hash == MANIFEST_XXH3)
         s->xxh3 = xxh3_open();
     else
@@ -125,7 +126,7 @@ void piece_hash_body(enum manifest_hash hash, const struct object_body *body, in
     int64_t chunks = piece_chunks(bytes, PIECE_CHUNK);
     struct sha256_text text[SIDE_BY_SIDE];
     int texts = 0;
-    RM_ASSERT(hash != MANIFEST_WHOLE, "nobody writes these");
+    RM_ASSERT(hash != MANIFEST_WHOLE, "%lld bytes of a kind that nobody writes", (long long)bytes);
     for (int64_t i = 0; i < chunks; i++) {
         struct object_body cut = piece_cut(body, i * PIECE_CHUNK, piece_chunk_bytes(bytes, PIECE_CHUNK, i));
         if (cut.runs == 1 && hash == MANIFEST_SHA256)

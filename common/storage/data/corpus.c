@@ -48,7 +48,10 @@ static int open_root(struct corpus *c, struct error *err)
     struct stat st;
     if (stat(c->root, &st) < 0) {
         if (errno == ENOENT)
-            return err_set(err, ERR_DATA, "data %s: there is no such folder", c->root);
+            return err_set(
+                err, ERR_DATA,
+                "data %s: there is no such folder; set spec.trainer.data.uri to the one that holds it",
+                c->root);
         return err_system_data(err, "data %s", c->root);
     }
     if (!S_ISDIR(st.st_mode))

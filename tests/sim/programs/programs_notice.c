@@ -51,7 +51,7 @@ static void tell(struct sim *sim, int node, enum msg_notice_word word, rm_time u
 {
     bool will = word == NOTICED_WILL;
     struct notice notice = {.source = will ? NOTICE_AWS_SPOT : NOTICE_AWS_REBALANCE,
-                            .cause = CAUSE_RECLAIM,
+                            .cause = NOTICE_CAUSE_RECLAIM,
                             .certainty = will ? NOTICE_WILL : NOTICE_MAY,
                             .until = will ? until : RM_NEVER};
     struct agent_event noticed = {.kind = AGENT_NOTICED, .notice = word == NOTICED_GONE ? NULL : &notice};

@@ -8,9 +8,10 @@ static struct notice will;
 
 static void told(enum notice_source source, enum notice_certainty certainty, rm_time until)
 {
-    notices_take(
-        &notices,
-        &(struct notice){.source = source, .cause = CAUSE_RECLAIM, .certainty = certainty, .until = until});
+    notices_take(&notices, &(struct notice){.source = source,
+                                            .cause = NOTICE_CAUSE_RECLAIM,
+                                            .certainty = certainty,
+                                            .until = until});
 }
 
 static bool leaves(rm_time now)

@@ -200,7 +200,8 @@ static const struct msg_noticed *noticed(void)
 
 static void notice(enum notice_source source, enum notice_certainty certainty, rm_time until)
 {
-    struct notice n = {.source = source, .cause = CAUSE_RECLAIM, .certainty = certainty, .until = until};
+    struct notice n = {
+        .source = source, .cause = NOTICE_CAUSE_RECLAIM, .certainty = certainty, .until = until};
     agent_step(st, &(struct agent_event){.kind = AGENT_NOTICED, .notice = &n}, now, out);
 }
 

@@ -154,6 +154,8 @@ Test(screen, a_loss_by_a_drill_is_told_as_one_until_the_worker_is_back)
                 "  step 100    worker 1 lost (a ring neighbour lost it too)\n");
 }
 
+static struct job_spec of_a_job; /* exact */
+
 Test(screen, the_end_names_each_recovery_and_where_the_weights_are)
 {
     static struct report r;
@@ -170,7 +172,7 @@ Test(screen, the_end_names_each_recovery_and_where_the_weights_are)
     text_copy(end.uri, sizeof end.uri, "file:///runs/a/final");
     text_copy(end.weights_sha256, sizeof end.weights_sha256, "abcd");
     report_take(&r, &end, 72 * RM_S);
-    screen_end(&r, plain, 72 * RM_S, &out);
+    screen_end(&r, &of_a_job, plain, 72 * RM_S, &out);
     const char *said = str_text(&out);
     cr_assert(
         strstr(said, "Complete: 300 steps in 1 min 12 s, loss 2.1000 (it began at 5.5000), goodput 97.1 %"),
@@ -183,6 +185,27 @@ Test(screen, the_end_names_each_recovery_and_where_the_weights_are)
     str_clear(&ignored);
 }
 
+Test(screen, bits_that_were_not_exact_say_why_by_how_they_were_summed)
+{
+    static struct report r;
+    struct str out = str_init(8192);
+    struct job_spec spec = {.reduction = JOB_FAST};
+    struct event end = event_of(EVENT_COMPLETE);
+    report_init(&r, 300, 0, 0);
+    step(&r, 300, 2.1, RM_S);
+    report_take(&r, &end, RM_S);
+    screen_end(&r, &spec, plain, RM_S, &out);
+    cr_assert(strstr(str_text(&out), "exact     no: another number or history of workers gives other bits\n"),
+              "%s", str_text(&out));
+    spec.reduction = JOB_EXACT;
+    str_reset(&out);
+    screen_end(&r, &spec, plain, RM_S, &out);
+    cr_assert(strstr(str_text(&out), "exact     no: its sums are exact, but a part of it was computed by "
+                                     "other arithmetic\n"),
+              "%s", str_text(&out));
+    str_clear(&out);
+}
+
 Test(screen, a_job_that_was_complete_before_says_so)
 {
     static struct report r;
@@ -191,7 +214,7 @@ Test(screen, a_job_that_was_complete_before_says_so)
     struct event end = event_of(EVENT_COMPLETE);
     end.step = 300;
     report_take(&r, &end, 0);
-    screen_end(&r, plain, 0, &out);
+    screen_end(&r, &of_a_job, plain, 0, &out);
     cr_assert(strstr(str_text(&out), "Complete already: 300 steps; --overwrite trains anew\n"), "%s",
               str_text(&out));
     str_clear(&out);
@@ -217,7 +240,7 @@ Test(screen, more_recoveries_than_there_is_room_for_are_counted)
     struct event end = event_of(EVENT_COMPLETE);
     end.step = 300;
     report_take(&r, &end, 0);
-    screen_end(&r, plain, 0, &out);
+    screen_end(&r, &of_a_job, plain, 0, &out);
     cr_assert(strstr(str_text(&out), "and 5 more"), "%s", str_text(&out));
     str_clear(&out);
     str_clear(&ignored);
@@ -304,7 +327,7 @@ Test(screen, a_store_that_was_away_is_told_when_it_happens_and_in_the_report)
     out = str_init(8192);
     report_take(&r, &waits, 40 * RM_S);
     report_take(&r, &ended, 41 * RM_S);
-    screen_end(&r, plain, 41 * RM_S, &out);
+    screen_end(&r, &of_a_job, plain, 41 * RM_S, &out);
     shows(&out, "\n  store     did not take checkpoints 2 times, 34 s in all; it still doesn't\n");
 }
 

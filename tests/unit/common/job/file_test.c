@@ -186,6 +186,9 @@ Test(file, fields_that_contradict_each_other_are_refused)
     refused(read_changed(9, "    steps: 40\n    batch: {lanes: 2}"),
             "job.yaml:5: spec.workers.max is 3, but there are only 2 lanes to share out; set "
             "trainer.batch.lanes to 3 or more");
+    refused(read_changed(9, "    steps: 40\n    batch: {lanes: 1}"),
+            "job.yaml:5: spec.workers.max is 3, but there is only 1 lane to share out; set "
+            "trainer.batch.lanes to 3 or more");
     refused(read_changed(7, "    model: {layers: 2, heads: 5, width: 32, context: 32}"),
             "job.yaml:7: spec.trainer.model.heads is 5, which does not divide trainer.model.width (32); "
             "choose a divisor of it");

@@ -81,7 +81,7 @@ Test(metadata, maintenance_may_come_in_days_within_the_hour_and_after_its_earlie
     for (int i = 0; i < words.count; i++) {
         cr_assert_eq(words.word[i].certainty, NOTICE_MAY, "%d", i);
         cr_assert_not(words.word[i].timed);
-        cr_assert_eq(words.word[i].cause, CAUSE_MAINTENANCE);
+        cr_assert_eq(words.word[i].cause, NOTICE_CAUSE_MAINTENANCE);
     }
     cr_assert_str_eq(words.word[0].id, "e-1");
     cr_assert_eq(scheduled("[]"), 0);
@@ -100,7 +100,7 @@ Test(metadata, google_says_true_or_false_and_who_is_migrated_stays)
     cr_assert_eq(words.count, 0);
     cr_assert_eq(maintenance("TERMINATE_ON_HOST_MAINTENANCE"), 0);
     cr_assert_eq(words.count, 1);
-    cr_assert_eq(words.word[0].cause, CAUSE_MAINTENANCE);
+    cr_assert_eq(words.word[0].cause, NOTICE_CAUSE_MAINTENANCE);
 }
 
 #define EVENT(type, status, resources, before)                                                               \
@@ -121,7 +121,7 @@ Test(metadata, of_azures_events_those_that_name_this_machine_count)
     cr_assert_str_eq(words.word[0].id, "A-1");
     cr_assert_eq(azure(EVENTS(EVENT("Redeploy", "Scheduled", "\"gpu_2\", \"gpu_3\"", SOON))), 0);
     cr_assert_not(words.word[0].alone);
-    cr_assert_eq(words.word[0].cause, CAUSE_MAINTENANCE);
+    cr_assert_eq(words.word[0].cause, NOTICE_CAUSE_MAINTENANCE);
     cr_assert_eq(azure(EVENTS("")), 0);
     cr_assert_eq(words.count, 0, "cancelled: it is not there any more");
 }

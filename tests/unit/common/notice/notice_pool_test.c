@@ -24,17 +24,17 @@ static void hears(int status, bool google, const char *body)
 {
     struct watch_answer a = {
         .status = status, .why = "", .body = body, .length = strlen(body), .google = google};
-    pool_answer(&w, &a, now);
+    machine_pool_answer(&w, &a, now);
 }
 
 static const char *name(void)
 {
-    static char text[POOL_NAME_MAX];
-    pool_name(&w.pool, text);
+    static char text[MACHINE_POOL_NAME_MAX];
+    machine_pool_name(&w.pool, text);
     return text;
 }
 
-Test(pool, each_cloud_is_asked_for_type_and_zone_once)
+Test(machine_pool, each_cloud_is_asked_for_type_and_zone_once)
 {
     static const struct {
         enum watch_cloud cloud;
@@ -61,30 +61,30 @@ Test(pool, each_cloud_is_asked_for_type_and_zone_once)
         be(cases[i].cloud);
         for (int part = 0; part < 2; part++) {
             cr_assert_str_eq(name(), "");
-            cr_assert_leq(pool_deadline(&w), now);
-            cr_assert(pool_ask(&w, now, &q));
-            cr_assert_not(pool_ask(&w, now, &q), "one at a time");
+            cr_assert_leq(machine_pool_deadline(&w), now);
+            cr_assert(machine_pool_ask(&w, now, &q));
+            cr_assert_not(machine_pool_ask(&w, now, &q), "one at a time");
             cr_assert_str_eq(q.path, cases[i].path[part]);
             cr_assert_str_eq(q.header, cases[i].header);
             hears(200, cases[i].cloud == WATCH_GCE, cases[i].body[part]);
         }
         cr_assert_str_eq(name(), cases[i].name);
-        cr_assert_eq(pool_deadline(&w), RM_NEVER);
-        cr_assert_not(pool_ask(&w, now + 3600 * RM_S, &q));
+        cr_assert_eq(machine_pool_deadline(&w), RM_NEVER);
+        cr_assert_not(machine_pool_ask(&w, now + 3600 * RM_S, &q));
     }
 }
 
-Test(pool, nobody_is_asked_before_it_is_known_who_is_there_or_without_his_token)
+Test(machine_pool, nobody_is_asked_before_it_is_known_who_is_there_or_without_his_token)
 {
     be(WATCH_UNKNOWN);
-    cr_assert_not(pool_ask(&w, now, &q));
-    cr_assert_eq(pool_deadline(&w), RM_NEVER);
+    cr_assert_not(machine_pool_ask(&w, now, &q));
+    cr_assert_eq(machine_pool_deadline(&w), RM_NEVER);
     be(WATCH_AWS);
     w.token[0] = 0;
-    cr_assert_not(pool_ask(&w, now, &q));
+    cr_assert_not(machine_pool_ask(&w, now, &q));
 }
 
-Test(pool, what_is_no_answer_leaves_it_unknown_and_is_asked_ever_more_rarely)
+Test(machine_pool, what_is_no_answer_leaves_it_unknown_and_is_asked_ever_more_rarely)
 {
     static const struct {
         int status;
@@ -97,29 +97,29 @@ Test(pool, what_is_no_answer_leaves_it_unknown_and_is_asked_ever_more_rarely)
     be(WATCH_GCE);
     rm_time pause = 5 * RM_S;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        cr_assert(pool_ask(&w, now, &q));
+        cr_assert(machine_pool_ask(&w, now, &q));
         hears(cases[i].status, cases[i].google, cases[i].body);
-        cr_assert_eq(pool_deadline(&w), now + pause, "case %zu", i);
-        cr_assert_not(pool_ask(&w, now, &q));
-        now = pool_deadline(&w);
+        cr_assert_eq(machine_pool_deadline(&w), now + pause, "case %zu", i);
+        cr_assert_not(machine_pool_ask(&w, now, &q));
+        now = machine_pool_deadline(&w);
         pause = 2 * pause < 600 * RM_S ? 2 * pause : 600 * RM_S;
     }
     cr_assert_str_eq(name(), "");
 }
 
-Test(pool, another_clouds_answer_is_forgotten)
+Test(machine_pool, another_clouds_answer_is_forgotten)
 {
     be(WATCH_GCE);
     for (int part = 0; part < 2; part++) {
-        pool_ask(&w, now, &q);
+        machine_pool_ask(&w, now, &q);
         hears(200, true, "x");
     }
     w.cloud = WATCH_AZURE;
-    cr_assert(pool_ask(&w, now, &q));
+    cr_assert(machine_pool_ask(&w, now, &q));
     cr_assert_str_eq(name(), "");
 }
 
-Test(pool, one_that_is_not_known_may_be_any)
+Test(machine_pool, one_that_is_not_known_may_be_any)
 {
     static const struct {
         const char *a, *b;
@@ -127,5 +127,5 @@ Test(pool, one_that_is_not_known_may_be_any)
     } cases[] = {
         {"", "", true}, {"", "x/1", true}, {"x/1", "", true}, {"x/1", "x/1", true}, {"x/1", "x/2", false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        cr_assert_eq(pool_is_same(cases[i].a, cases[i].b), cases[i].same, "case %zu", i);
+        cr_assert_eq(machine_pool_is_same(cases[i].a, cases[i].b), cases[i].same, "case %zu", i);
 }

@@ -17,15 +17,15 @@ Test(page, what_one_writes_the_other_reads_with_the_time_that_is_left)
     struct str text = str_init(NOTICE_PAGE_MAX);
     watch_init(&watch, 7, 0);
     notices_take(&watch.notices, &(struct notice){.source = NOTICE_AWS_SPOT,
-                                                  .cause = CAUSE_RECLAIM,
+                                                  .cause = NOTICE_CAUSE_RECLAIM,
                                                   .certainty = NOTICE_WILL,
                                                   .until = 110 * RM_S});
     notices_take(&watch.notices, &(struct notice){.source = NOTICE_AWS_REBALANCE,
-                                                  .cause = CAUSE_RECLAIM,
+                                                  .cause = NOTICE_CAUSE_RECLAIM,
                                                   .certainty = NOTICE_MAY,
                                                   .until = RM_NEVER,
                                                   .id = "r-1"});
-    watch.pool = (struct pool){.heard = 2, .part = {"p3.2xlarge", "us-east-1a"}};
+    watch.pool = (struct machine_pool){.heard = 2, .part = {"p3.2xlarge", "us-east-1a"}};
     notice_page_write(&watch, 10 * RM_S, &text);
     cr_assert_eq(read_text(str_text(&text)), 0, "%s", err.text);
     cr_assert_eq(page.revision, 7);

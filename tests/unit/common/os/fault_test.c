@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -89,21 +90,81 @@ Test(fault, passes_over_a_process_that_is_disarmed)
     cr_assert(WIFEXITED(status));
 }
 
+/* What a child with that setting that gets to "here" so many times says; its end in *ret_status. */
+static const char *said_by(const char *setting, int visits, int *ret_status)
+{
+    static char said[512];
+    int ends[2];
+    size_t length = 0;
+    ssize_t n;
+    cr_assert(pipe(ends) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        setenv("RINGMASTER_FAULT", setting, 1);
+        for (int i = 0; i < visits; i++)
+            FAULT("here");
+        FAULT("elsewhere");
+        exit(0);
+    }
+    close(ends[1]);
+    while ((n = read(ends[0], said + length, sizeof said - 1 - length)) > 0)
+        length += (size_t)n;
+    said[length] = 0;
+    close(ends[0]);
+    waitpid(child, ret_status, 0);
+    return said;
+}
+
 Test(fault, says_on_standard_error_where_it_struck)
 {
-    char said[64] = "";
+    int status;
+    cr_assert_str_eq(said_by("here", 1, &status), "fault point here\n");
+    cr_assert(WIFSIGNALED(status));
+}
+
+Test(fault, a_setting_that_is_none_ends_who_reads_it_with_a_sentence)
+{
+    static const char *const wrong[] = {"here/stopp", "here/",   "here:0",       "here:-1",
+                                        "here:x",     "here:2x", "here/fails-0", "here/failsafe",
+                                        "here@",      ":2",      "/stop"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        int status;
+        const char *said = said_by(wrong[i], 3, &status);
+        cr_assert(strstr(said, "write NAME[:N][@WHO]"), "%s: %s", wrong[i], said);
+        cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, "%s", wrong[i]);
+    }
+}
+
+Test(fault, that_nobody_got_there_is_said_at_the_end)
+{
+    int status;
+    cr_assert_str_eq(said_by("nowhere", 1, &status),
+                     "RINGMASTER_FAULT: no process got to nowhere for the time that was asked for\n");
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    cr_assert(strstr(said_by("here:3", 2, &status), "no process got to here"));
+    cr_assert(strstr(said_by("here@4", 2, &status), "no process got to here, nobody of that number or name"));
+}
+
+Test(fault, a_process_whose_child_got_there_says_nothing_of_it)
+{
     int ends[2];
+    char said[64] = "";
     cr_assert(pipe(ends) == 0);
     pid_t child = fork();
     if (child == 0) {
         dup2(ends[1], STDERR_FILENO);
         setenv("RINGMASTER_FAULT", "here", 1);
-        FAULT("here");
-        _exit(0);
+        FAULT("elsewhere");
+        pid_t below = fork();
+        if (below == 0)
+            FAULT("here");
+        waitpid(below, NULL, 0);
+        exit(0);
     }
     close(ends[1]);
-    cr_assert(read(ends[0], said, sizeof said - 1) > 0);
     waitpid(child, NULL, 0);
+    cr_assert(read(ends[0], said, sizeof said - 1) > 0);
     cr_assert_str_eq(said, "fault point here\n");
 }
 

@@ -363,6 +363,21 @@ Test(status, each_state_has_a_name_of_its_own_and_the_page_lists_it)
     str_clear(&page);
 }
 
+Test(status, each_phase_of_a_worker_has_a_name_of_its_own_and_the_page_lists_it)
+{
+    struct str page;
+    read_page(&page, RM_SOURCE "/docs/coordinator-status.md");
+    const char *listed = strstr(str_text(&page), "`phase` is one of ");
+    cr_assert(listed);
+    for (int phase = STATUS_PHASE_UNKNOWN + 1; phase < STATUS_PHASES; phase++) {
+        cr_assert_eq(status_phase_of_name(status_phase_name(phase)), (enum status_phase)phase);
+        cr_assert(names(listed, status_phase_name(phase)), "%s", status_phase_name(phase));
+    }
+    cr_assert_eq(status_phase_of_name("moonrise"), STATUS_PHASE_UNKNOWN);
+    cr_assert_eq(status_phase_of_name(""), STATUS_PHASE_UNKNOWN);
+    str_clear(&page);
+}
+
 /* A page with a value in each member that is not its absent one. */
 static void fill(struct status_page *page, struct js *events)
 {

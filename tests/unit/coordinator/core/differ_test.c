@@ -1,5 +1,5 @@
 /* Workers that hold different states, though they have made the same steps. */
-#include "coordinator/core/rdzv_boundary.h"
+#include "coordinator/core/rdzv_bridge.h"
 #include "coordinator/core/rdzv_state.h"
 #include "coordinator/core/rdzv_vouch.h"
 #include "tests/unit/coordinator/core/story.h"

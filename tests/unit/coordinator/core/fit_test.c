@@ -88,6 +88,8 @@ Test(fit, one_that_runs_other_software_is_told_so_and_its_machine_is_not_blamed)
     cr_assert(said(&s, "worker 2 computes other bits: it runs other software"), "%s", str_text(&s.log));
     come_on(&s, 3, "numerics 1f, fp32, avx512f, b cpu (6/1/2), oneDNN 3.1", -1);
     cr_assert(said(&s, "worker 3 computes other bits: its fingerprint is"), "%s", str_text(&s.log));
+    come_on(&s, 4, "numerics 2e, bf16, sm_90, 132 processors, cuBLASLt 13.1", -1);
+    cr_assert(said(&s, "worker 4 computes other bits: its fingerprint is"), "%s", str_text(&s.log));
     story_end(&s);
 }
 
@@ -118,7 +120,7 @@ Test(fit, who_runs_other_software_than_made_the_checkpoint_hears_what_can_be_don
         said(&s,
              "worker 0 computes other bits than the checkpoint: 'numerics 2e00aa11bb22cc33, oneDNN 3.1.5', "
              "not 'numerics 1f00aa11bb22cc33, oneDNN 3.1.5'; use its image, or set "
-             "trainer.allowMixedHardware"),
+             "trainer.allowMixedHardware (the result is then not exact)"),
         "%s", str_text(&s.log));
     story_end(&s);
 }

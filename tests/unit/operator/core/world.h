@@ -91,7 +91,8 @@ struct process {
     int silent_term; /* whose that is */
     int64_t expect_until_ms;
     int expect_log; /* own writes up to here must be seen before the next plan */
-    /* What a deposed leader had begun: the rest of its plan, done after some more turns of the others. */
+    /* What a leader that was replaced had begun: the rest of its plan, done after some more turns of the
+     * others. */
     struct op_plan *late;
     int late_from, late_turns;
 };
@@ -125,9 +126,9 @@ bool world_view(const struct world *w, int term, struct coordinator_view *ret);
 void process_start(struct world *w, struct process *o); /* lists everything; what comes late still comes */
 void process_catch_up(struct world *w, struct process *o, bool all);
 void process_end(struct process *o);
-/* Plans and acts; dies before write `die_before` (-1: lives), or is only deposed: then its last writes come
+/* Plans and acts; dies before write `die_before` (-1: lives), or is only replaced: then its last writes come
  * late. */
-void process_reconcile(struct world *w, struct process *o, int die_before, bool deposed);
+void process_reconcile(struct world *w, struct process *o, int die_before, bool replaced);
 void process_late_writes(struct world *w, struct process *o);
 /* Does one action on the server; 0 or an HTTP code of refusal. */
 int world_do(struct world *w, const struct op_action *action);

@@ -295,7 +295,7 @@ static struct op_plan *make_plan(struct world *w, struct process *o, const struc
     return plan;
 }
 
-void process_reconcile(struct world *w, struct process *o, int die_before, bool deposed)
+void process_reconcile(struct world *w, struct process *o, int die_before, bool replaced)
 {
     struct job_view job;
     if (!o->cache.job.exists)
@@ -322,7 +322,7 @@ void process_reconcile(struct world *w, struct process *o, int die_before, bool 
     o->expect_log = w->log_count;
     o->expect_until_ms = w->now_ms + 30000;
     job_clear(&job);
-    if (deposed && !o->late && done == die_before) {
+    if (replaced && !o->late && done == die_before) {
         o->late = plan;
         o->late_from = done;
         o->late_turns = (int)world_draw(w, 4);

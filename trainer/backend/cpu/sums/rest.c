@@ -40,14 +40,14 @@ int rest_parts(int64_t tokens)
     return (int)((REST_TOKENS + tokens - 1) / tokens);
 }
 
-struct turn {
+struct rest_turn {
     const struct state *state;
     int part, parts; /* of the pieces whose number leaves that rest */
 };
 
 static void sum_params(void *ctx, int i, int thread)
 {
-    const struct turn *turn = ctx;
+    const struct rest_turn *turn = ctx;
     const struct state *s = turn->state;
     const struct state_piece *p = &s->piece[i];
     (void)thread;
@@ -59,7 +59,7 @@ void rest_say(struct state *s, int parts, struct pool *pool)
 {
     const int turns = parts < s->pieces ? parts : s->pieces;
     RM_ASSERT(turns >= 1, "%d pieces are read in %d parts", s->pieces, parts);
-    struct turn turn = {.state = s, .part = (int)(state_current(s)->step % turns), .parts = turns};
+    struct rest_turn turn = {.state = s, .part = (int)(state_current(s)->step % turns), .parts = turns};
     pieces_run(s, pool, sum_params, &turn);
     s->resting = 0;
     for (int i = turn.part; i < s->pieces; i += turns)

@@ -99,7 +99,8 @@ static int gpu_memory(struct backend *b, size_t bytes, struct memory **ret, stru
 static int gpu_attach(struct backend *b, struct state *state, struct error *err)
 {
     struct backend_gpu *g = gpu_of(b);
-    RM_ASSERT(!g->state && state->in == &g->far.base, "a state of another memory, or a second one");
+    RM_ASSERT(!g->state && state->in == &g->far.base, "a state of another memory, or a second one: %p, %p",
+              (void *)g->state, (void *)state);
     g->state = state;
     g->header = calloc(2 * (size_t)state->header_words, sizeof *g->header);
     if (!g->header)
@@ -119,7 +120,8 @@ static int gpu_init(struct backend *b, uint64_t seed, float *params, struct erro
 static int gpu_weights(struct backend *b, struct far params, struct error *err)
 {
     struct backend_gpu *g = gpu_of(b);
-    RM_ASSERT(g->state, "weights without a state, in a memory that a GPU does not see");
+    RM_ASSERT(g->state, "weights at %llx without a state, which a GPU does not see",
+              (unsigned long long)params.at);
     return cuda_device_use(g->device, err) < 0 ? -1 : cuda_lane_weights(g->lane, params.at, err);
 }
 

@@ -81,9 +81,25 @@ Test(model_card, a_run_that_was_not_exact_promises_no_bits)
 {
     struct str out = str_init(1 << 16);
     describe(false, &known, &out);
-    says(&out, "These bits can't be promised to anybody again: the run was not exact", true);
+    says(&out, "| exact | no: its sums are exact, but a part of it was computed by other arithmetic |", true);
+    says(&out,
+         "These bits can't be promised to anybody again: the run was not exact, as a part of it was computed "
+         "by other arithmetic.\n",
+         true);
     says(&out, "The same bits again", false);
     says(&out, "ringmaster run", false);
+    str_clear(&out);
+}
+
+Test(model_card, sums_that_were_not_exact_say_so)
+{
+    struct str out = str_init(1 << 16);
+    describe(false, &known, &out);
+    text_copy(m.compared, sizeof m.compared, "{\"trainer.reduction\":\"fast\"}");
+    str_reset(&out);
+    model_card_write(&m, &known, &out);
+    says(&out, "| exact | no: another number or history of workers gives other bits |", true);
+    says(&out, "its sums depend on which workers there were at each step.\n", true);
     str_clear(&out);
 }
 

@@ -1,8 +1,8 @@
 /* All that membership (who is in the ring) asks of states and checkpoints (from which step it goes on). A
  * program that keeps its state elsewhere, or has none, would need these six and nothing else of that half.
  * tests/layout holds the files of membership to this header. */
-#ifndef RM_COORDINATOR_RDZV_BOUNDARY_H
-#define RM_COORDINATOR_RDZV_BOUNDARY_H
+#ifndef RM_COORDINATOR_RDZV_BRIDGE_H
+#define RM_COORDINATOR_RDZV_BRIDGE_H
 
 #include "coordinator/core/rdzv_state.h"
 

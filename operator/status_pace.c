@@ -1,14 +1,15 @@
-#include "operator/turn.h"
+#include "operator/status_pace.h"
 
 static const rm_time ticking_each = 10 * RM_S;
 static const double tickings_per_second = 20, urgents_at_once = 30, urgents_per_second = 0.5;
 
-struct turns turns_init(rm_time now)
+struct status_paces status_paces_init(rm_time now)
 {
-    return (struct turns){bucket_init(tickings_per_second, tickings_per_second, now)};
+    return (struct status_paces){bucket_init(tickings_per_second, tickings_per_second, now)};
 }
 
-bool turn_comes(struct turns *all, struct turn *own, enum op_change change, rm_time now, rm_time *ret_when)
+bool status_pace_allows(struct status_paces *all, struct status_pace *own, enum op_change change, rm_time now,
+                        rm_time *ret_when)
 {
     if (change == OP_SAME)
         return true;

@@ -1,0 +1,160 @@
+"""Rules of what comments and pages say of the tree, each a function that returns its violations as sentences.
+
+As in rules.py, which they stand on; told_test.py holds the tree to them and plants violations.
+"""
+
+import re
+import subprocess
+from pathlib import Path
+
+import rules
+
+# What lies in the root: whatever else is there was left by a tool, or has a folder.
+ROOT_FILES = {".clang-format", ".dockerignore", ".gitignore", "CHANGELOG.md", "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTING.md", "LICENSE", "README.md",
+              "SECURITY.md"}
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+# In a comment: a file with its folder. A name in capitals stands for many (kernels/NAME.h).
+PATH = re.compile(r"(?<![\w./<-])((?:\w[\w-]*/)+[a-z][\w-]*\.(?:c|h|cu))\b")
+# A field of a folder's one state, written: set, counted, filled, or given to somebody as it is.
+WRITES = re.compile(r"(?:\bst|turn->st)->(\w+)(?:\.\w+|\[[^\]]*\])*\s*(?:[-+|&]?=(?!=)|\+\+|--)|(?:\+\+|--)(?:\bst|turn->st)->(\w+)"
+                    r"|(?:mem(?:cpy|set)|text_copy|snprintf)\(&?(?:\bst|turn->st)->(\w+)")
+# The same of a worker of it, which goes by one of these names.
+WRITES_WORKER = re.compile(r"(?:\b(?:w|source)->|\bst->worker\[[^\]]*\]\.)(\w+)(?:\.\w+|\[[^\]]*\])*\s*(?:[-+|&]?=(?!=)|\+\+|--)")
+
+
+def check_paths(root):
+    """A file that a comment names is there, from the root, or from a folder that the comment's own file lies in."""
+    root, wrong = Path(root), []
+    for path in rules.sources(root, rules.SOURCE_FOLDERS + ("tests",), rules.C_LIKE):
+        text = (root / path).read_text()
+        for comment in COMMENT.finditer(text):
+            for found in PATH.finditer(comment[0]):
+                if not any((above / found[1]).exists() for above in (root / path).parents if above.is_relative_to(root)):
+                    line = text.count("\n", 0, comment.start() + found.start()) + 1
+                    wrong.append(f"{path}:{line}: there is no {found[1]}")
+    return wrong
+
+
+def check_root_files(root):
+    """The root has the files that it is known for, of those that are kept."""
+    kept = subprocess.run(["git", "ls-files"], cwd=root, check=True, text=True, stdout=subprocess.PIPE).stdout.split()
+    return [f"{name}: what has no business in the root" for name in kept if "/" not in name and name not in ROOT_FILES]
+
+
+def read_shared(path):
+    """{(layer, layers beside it...): fields} of the lines `shared LAYER LAYER... : FIELD...` of a layers.txt."""
+    found = {}
+    for line in re.sub(r"#.*", "", Path(path).read_text()).splitlines():
+        words = line.split()
+        if words and words[0] == "shared":
+            at = words.index(":")
+            found.setdefault(tuple(words[1:at]), set()).update(words[at + 1:])
+    return found
+
+
+def fields_written(root, folder, layer):
+    """{layer: fields of the folder's state that its files write}."""
+    written = {}
+    for stem, of in layer.items():
+        source = Path(root) / folder / f"{stem}.c"
+        text = rules.without_comments(source.read_text()) if source.exists() else ""
+        for match in WRITES.finditer(text):
+            written.setdefault(of, set()).add(next(filter(None, match.groups())))
+        written.setdefault(of, set()).update(f"worker.{name}" for name in WRITES_WORKER.findall(text))
+    return {of: fields - {"worker"} for of, fields in written.items()}
+
+
+def check_shared_fields(root):
+    """What both sides of a folder's state write is listed, and the page of the folders names it."""
+    root, wrong = Path(root), []
+    page = (root / "docs/architecture.md").read_text()
+    for text in sorted(root.glob("*/**/layers.txt")):
+        folder = str(text.parent.relative_to(root))
+        written = fields_written(root, folder, rules.read_file_layers(text)[0].layer)
+        for (who, *others), listed in read_shared(text).items():
+            both = written.get(who, set()) & set().union(*(written.get(other, set()) for other in others))
+            wrong += [f"{folder}/layers.txt: {field} is written by {who} and by others, and not listed as shared" for field in sorted(both - listed)]
+            wrong += [f"{folder}/layers.txt: {field} is not written by both" for field in sorted(listed - both)]
+            wrong += [f"docs/architecture.md: does not name {field}, which both sides of {folder} write" for field in sorted(both)
+                      if f"`{field.rpartition('.')[2]}`" not in page]
+    return wrong
+
+
+def check_new_things(root):
+    """The files of CONTRIBUTING.md's "Where a new thing goes" are there, with what is named in them."""
+    section = (Path(root) / "CONTRIBUTING.md").read_text().partition("## Where a new thing goes\n")[2].partition("\n## ")[0]
+    wrong = [] if section else ["CONTRIBUTING.md: does not say where a new thing goes"]
+    for name, inside in re.findall(r"`([\w.-]+(?:/[\w.-]+)+)`(?: \(([^)]*)\))?", section):
+        path = Path(root) / name
+        if not path.exists():
+            wrong.append(f"CONTRIBUTING.md: there is no {name}")
+            continue
+        text = path.read_text() if path.is_file() else ""
+        wrong += [f"CONTRIBUTING.md: {name} has no {word}" for word in re.findall(r"`([^`]+)`", inside) if not re.search(rf"\b{word}\b", text)]
+    return wrong
+
+
+TAG = re.compile(r"^(?:struct|enum|union) (\w+)\s*\{", re.M)
+# Both are caches, of objects of the API server and of data, in programs that never meet.
+SHARED_TAGS = {"cache"}
+
+
+def check_tags(root):
+    """A struct's name is one header's: what the header defines, or what its .c file defines for it."""
+    found, wrong = {}, []
+    for path in rules.sources(root, suffixes=(".h",)):
+        text, twin = rules.without_comments((Path(root) / path).read_text()), (Path(root) / path).with_suffix(".c")
+        names = set(TAG.findall(text))
+        if twin.exists():
+            names |= {name for name in TAG.findall(rules.without_comments(twin.read_text())) if re.search(rf"\bstruct {name}\b", text)}
+        for name in names - SHARED_TAGS:
+            if name in found:
+                wrong.append(f"{path}: {name} is also what {found[name]} has")
+            found[name] = path
+    return wrong
+
+
+SENTENCE = re.compile(r'\bRM_ASSERT\(((?:[^"()]|\((?:[^()"]|\([^()]*\))*\)|"(?:\\.|[^"\\])*")*)\);', re.S)
+
+
+def check_sentences(root):
+    """What a failed assertion says has a value in it, and a state by its name."""
+    wrong = []
+    for path in rules.sources(root, suffixes=(".c", ".h")):
+        text = (Path(root) / path).read_text()
+        for match in SENTENCE.finditer(text):
+            line = text.count("\n", 0, match.start()) + 1
+            said = "".join(re.findall(r'"((?:\\.|[^"\\])*)"', match[1]))
+            if "%" not in said:
+                wrong.append(f"{path}:{line}: \"{said}\" has no value in it")
+            if re.search(r"\bstate %d", said) and path.startswith(NAMED_STATES) and path not in BEFORE_NAMES:
+                wrong.append(f"{path}:{line}: \"{said}\": that state has a name")
+    return wrong
+
+
+# Where states have names; rdzv_state_name, and state_name of a launcher.
+NAMED_STATES = ("coordinator/core/", "agent/launch/core/")
+# They stand below the names of states in layers.txt; rdzv_will.c alone is still to be brought in line.
+BEFORE_NAMES = {"coordinator/core/rdzv_invariants.c", "coordinator/core/rdzv_goodput.c", "coordinator/core/rdzv_states.c", "coordinator/core/rdzv_will.c"}
+
+
+def check_fuzz_targets(root):
+    """Each target of the fuzzer has its row in docs/testing.md, and each row a target."""
+    there = {path.name.removesuffix("_fuzz.c") for path in (Path(root) / "tests/fuzz").glob("*_fuzz.c")}
+    section = (Path(root) / "docs/testing.md").read_text().partition("\n## Fuzzing\n")[2].partition("\nFound so:")[0]
+    told = set(re.findall(r"^\| `(\w+)` \|", section, re.M))
+    return [f"docs/testing.md: lacks the fuzzer's target {name}" for name in sorted(there - told)] + \
+           [f"docs/testing.md: there is no target {name} of the fuzzer" for name in sorted(told - there)]
+
+
+# For whoever looks into a pod, or a user's program that says where it is: nothing of ours reads them.
+FOR_OTHERS = {"RINGMASTER_POD_NAME", "RINGMASTER_NODE_NAME"}
+
+
+def check_pod_variables(root):
+    """What the operator puts into a pod's environment some program reads there, or the pod's own command line does."""
+    known = (Path(root) / "common/os/config.c").read_text()
+    texts = {path: (Path(root) / path).read_text() for path in rules.sources(root, folders=("operator",), suffixes=(".c",))}
+    used = "".join(texts.values())
+    return [f"{path}: {name}, which common/os/config.c does not read" for path, text in texts.items()
+            for name in sorted(set(re.findall(r'"(RINGMASTER_[A-Z0-9_]*[A-Z0-9])"', text)) - FOR_OTHERS) if f'"{name}"' not in known and f"$({name})" not in used]
