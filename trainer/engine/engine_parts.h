@@ -94,7 +94,11 @@ void engine_want(struct engine *e, enum elastic_command command, const struct me
                  const struct msg_member *source, int sources, struct transfer_want *want,
                  struct transfer_peer *peers);
 
+/* engine_data.c */
+int engine_data_open(struct engine *e, const struct engine_options *options, struct error *err);
+
 /* engine_backend.c: the one file here that knows who can compute */
+int engine_threads(const struct engine *e); /* that a trainer may have at work */
 int engine_backend_open(struct engine *e, const struct engine_options *options, struct error *err);
 
 /* engine_load.c: a checkpoint, of which each member of the ring reads a share */
