@@ -33,6 +33,7 @@ RUN = {
         "ringmaster checkpoint verify URI",
         "ringmaster checkpoint export URI TARGET [--name NAME]",
         "ringmaster checkpoint delete URI --name NAME|--all [--endpoint URL] [--region NAME] [--yes]",
+        "ringmaster data index FOLDER",
         "ringmaster completion bash|zsh|fish",
         "source <(ringmaster completion bash)",
         "ringmaster manual | man -l -",
