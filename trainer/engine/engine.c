@@ -210,6 +210,7 @@ void engine_free(struct engine *e)
     if (e->backend)
         e->backend->ops->free(e->backend);
     state_free(e->state);
+    scrub_free(e->scrub);
     prefetch_free(e->reader);
     corpus_free(e->corpus);
     feed_free(e->feed);

@@ -1,5 +1,5 @@
-/* A job's training data as a trainer has it: where its bytes come from, what they are in one hash, and the
- * thread that reads samples ahead. */
+/* A job's training data as a trainer has it: where its bytes come from, what they are in one hash, the thread
+ * that reads samples ahead, and the one that looks whether they still are what they were. */
 #include <string.h>
 
 #include "common/storage/data/cache.h"
@@ -8,6 +8,9 @@
 
 /* Samples that are asked for ahead of their reading, where data comes from a store. */
 enum { WANTED_SAMPLES = 48 };
+
+/* Behind each chunk of data that is looked at again: 10 GB in eleven minutes, 1 TB in less than a day. */
+static const rm_time scrub_pause = RM_S;
 
 /* Samples read ahead take no more memory than this. */
 #define READ_AHEAD_BYTES ((int64_t)64 << 20)
@@ -56,8 +59,10 @@ static int open_feed(struct engine *e, int fd, struct error *err)
 _Static_assert((int)IDENTITY_TREE == (int)JOB_DATA_TREE && (int)IDENTITY_CHAIN == (int)JOB_DATA_CHAIN,
                "the job's hashes are the data's");
 
-/* The data's hash: as known before, or the listing's, or of all bytes. */
-static int identify_data(struct engine *e, const struct msg_setup *setup, struct error *err)
+/* The data's hash: as known before, or the listing's, or of all bytes. *index: a tree's chunks, where they
+ * are known. */
+static int identify_data(struct engine *e, const struct msg_setup *setup, struct data_index *index,
+                         struct error *err)
 {
     char cache[RM_URI_MAX];
     struct corpus_identity identity;
@@ -65,7 +70,8 @@ static int identify_data(struct engine *e, const struct msg_setup *setup, struct
                                        .times = e->spec->data.trust == JOB_DATA_TIMES,
                                        .threads = engine_threads(e),
                                        .cache = cache,
-                                       .cache_bytes = e->spec->data.cache_bytes};
+                                       .cache_bytes = e->spec->data.cache_bytes,
+                                       .ret = index};
     const char *known = e->feed ? e->spec->data.listing : setup->data_sha256;
     if (known[0] && !hex_decode(known, e->data_sha256, RM_HASH_BYTES))
         return err_set(err, ERR_PROTOCOL, "setup: the data's hash is no hash");
@@ -76,6 +82,29 @@ static int identify_data(struct engine *e, const struct msg_setup *setup, struct
         return -1;
     memcpy(e->data_sha256, identity.sha256, RM_HASH_BYTES);
     return 0;
+}
+
+/* Of a folder, as this worker sees it; those of a run begin at places of their own. A chain has no chunks. */
+static int open_scrub(struct engine *e, const struct msg_setup *setup, struct data_index *index,
+                      struct error *err)
+{
+    int workers = e->spec->workers.target;
+    struct scrub_options options = {.corpus = e->corpus,
+                                    .index = index,
+                                    .from = (double)(setup->worker % workers) / workers,
+                                    .pause = scrub_pause};
+    if (e->feed || e->spec->data.hash == JOB_DATA_CHAIN)
+        return 0;
+    memcpy(options.root, e->data_sha256, RM_HASH_BYTES);
+    return scrub_open(&e->scrub, &options, err);
+}
+
+static int look_at_data(struct engine *e, const struct msg_setup *setup, struct error *err)
+{
+    struct data_index index = {0};
+    int status = identify_data(e, setup, &index, err) < 0 ? -1 : open_scrub(e, setup, &index, err);
+    data_index_clear(&index);
+    return status;
 }
 
 static int open_data(struct engine *e, const struct msg_setup *setup, struct error *err)
@@ -96,10 +125,19 @@ static int open_data(struct engine *e, const struct msg_setup *setup, struct err
         return -1;
     e->cursor = (struct cursor){spec->seed, corpus_training(e->corpus), spec->batch.lanes,
                                 spec->batch.lane_sequences};
-    return identify_data(e, setup, err) < 0 ? -1 : open_reader(e, err);
+    return look_at_data(e, setup, err) < 0 ? -1 : open_reader(e, err);
 }
 
 int engine_data_open(struct engine *e, const struct engine_options *options, struct error *err)
 {
     return open_feed(e, options->data_fd, err) < 0 ? -1 : open_data(e, options->setup, err);
+}
+
+bool engine_data_spoilt(const struct engine *e, struct elastic_result *ret)
+{
+    struct error err;
+    if (!e->scrub || !scrub_found(e->scrub, &err))
+        return false;
+    engine_failed(ret, &err, -1);
+    return true;
 }
