@@ -189,7 +189,7 @@ static int compare_data(const struct prepared *p, const struct corpus *corpus, e
     char cache[RM_URI_MAX];
     struct corpus_identity now;
     struct identify_options options = {.kind = kind,
-                                       .times = p->spec.data.trust == JOB_DATA_TIMES,
+                                       .times = p->spec.data.trust != JOB_DATA_CONTENT,
                                        .threads = cores_usable(),
                                        .cache = p->looks ? NULL : cache,
                                        .cache_bytes = p->spec.data.cache_bytes};

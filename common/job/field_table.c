@@ -40,9 +40,9 @@ const struct job_field job_fields[] = {
      .words = {"Text", "Tokens16", "Tokens32", "Auto"}, .compared = true,
      .help = "Text: each byte is a token. Tokens16, Tokens32: .bin files of such numbers. Auto: see below"},
     {"trainer.data.trust", JOB_FIELD_CHOICE, AT(data.trust), .fallback = "Content",
-     .words = {"Content", "Times"},
-     .help =
-         "Content: all bytes are read at a start. Times: what an index says of files that look as they did"},
+     .words = {"Content", "Share", "Times"},
+     .help = "what is read at a start of files that look as their index says: all by each worker; its share; "
+             "nothing"},
     {"trainer.data.hash", JOB_FIELD_CHOICE, AT(data.hash), .fallback = "Tree", .words = {"Tree", "Chain"},
      .help = "Chain: as checkpoints of before the tree have it; run sees it by itself. See the data, below"},
     {"trainer.data.tokenizer", JOB_FIELD_URI, AT(data.tokenizer), .fallback = "null", .zero = "null",

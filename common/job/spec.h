@@ -18,8 +18,9 @@
 
 /* `run` puts in what Auto means before it hands the spec on. */
 enum job_data_format { JOB_DATA_TEXT, JOB_DATA_TOKENS16, JOB_DATA_TOKENS32, JOB_DATA_AUTO };
-/* What makes sure that data are what they were: their content, read at each start, or sizes and times. */
-enum job_data_trust { JOB_DATA_CONTENT, JOB_DATA_TIMES };
+/* What makes sure that data are what they were: their content, read at each start by each worker, or by all
+ * together; or sizes and times. */
+enum job_data_trust { JOB_DATA_CONTENT, JOB_DATA_SHARE, JOB_DATA_TIMES };
 /* How the one hash of the data is made (common/storage/data/identify.h). */
 enum job_data_hash { JOB_DATA_TREE, JOB_DATA_CHAIN };
 enum job_precision { JOB_FP32, JOB_BF16 };

@@ -104,6 +104,18 @@ def test_content_finds_at_the_start_what_times_do_not_see(tmp_path, launch):
     assert run.wait() == 0, run.stderr
 
 
+def test_who_reads_a_chunk_that_differs_as_its_share_is_named(tmp_path, launch):
+    job = rig.make_job(tmp_path, workers__target=2, workers__min=2, trainer__data__trust="Share")
+    index(tmp_path / "data")
+    change_unseen(tmp_path / "data" / "more" / "b.txt")
+    run = launch(job)
+    assert run.wait() == 3, run.stderr
+    assert "worker 1" in run.the("failed")["reason"] and "/data/more/b.txt: chunk 0 (from byte 0) is not what" in run.the("failed")["reason"], run.tail()
+    index(tmp_path / "data")
+    run = launch(job)
+    assert run.wait() == 0, run.tail()
+
+
 def test_what_times_do_not_see_is_found_while_training(tmp_path, launch):
     job = rig.make_job(tmp_path, workers__target=2, trainer__steps=LONG, trainer__data__trust="Times")
     index(tmp_path / "data")

@@ -66,12 +66,15 @@ static int identify_data(struct engine *e, const struct msg_setup *setup, struct
 {
     char cache[RM_URI_MAX];
     struct corpus_identity identity;
-    struct identify_options options = {.kind = (enum identity_kind)e->spec->data.hash,
-                                       .times = e->spec->data.trust == JOB_DATA_TIMES,
-                                       .threads = engine_threads(e),
-                                       .cache = cache,
-                                       .cache_bytes = e->spec->data.cache_bytes,
-                                       .ret = index};
+    struct identify_options options = {
+        .kind = (enum identity_kind)e->spec->data.hash,
+        .times = e->spec->data.trust != JOB_DATA_CONTENT,
+        .shares = e->spec->data.trust == JOB_DATA_SHARE ? e->spec->workers.target : 0,
+        .share = setup->worker % e->spec->workers.target,
+        .threads = engine_threads(e),
+        .cache = cache,
+        .cache_bytes = e->spec->data.cache_bytes,
+        .ret = index};
     const char *known = e->feed ? e->spec->data.listing : setup->data_sha256;
     if (known[0] && !hex_decode(known, e->data_sha256, RM_HASH_BYTES))
         return err_set(err, ERR_PROTOCOL, "setup: the data's hash is no hash");

@@ -18,7 +18,7 @@ struct place {
 struct chunk_work {
     const struct corpus *corpus;
     const struct identify_options *options;
-    const bool *known;
+    const bool *skip; /* (chunks) */
     struct data_index *index;
     int64_t room; /* bytes of the largest chunk */
     pthread_mutex_t lock;
@@ -28,13 +28,23 @@ struct chunk_work {
     struct error err;
 };
 
+static bool is_skipped(const struct chunk_work *w, struct place at)
+{
+    return w->skip[w->index->file[at.file].first + at.chunk];
+}
+
 /* With the lock held. */
 static bool take_place(struct chunk_work *w, struct place *ret)
 {
     struct place *next = &w->next;
-    while (next->file < w->index->count &&
-           (w->known[next->file] || next->chunk == tree_chunks(w->index->file[next->file].bytes)))
-        *next = (struct place){.file = next->file + 1};
+    while (next->file < w->index->count) {
+        if (next->chunk == tree_chunks(w->index->file[next->file].bytes))
+            *next = (struct place){.file = next->file + 1};
+        else if (is_skipped(w, *next))
+            next->chunk++;
+        else
+            break;
+    }
     if (w->failed || next->file == w->index->count)
         return false;
     *ret = *next;
@@ -123,15 +133,18 @@ static void *hash_pairs(void *ctx)
 
 static int64_t chunks_to_do(const struct chunk_work *w, int64_t *ret_largest)
 {
-    int64_t chunks = 0, largest = 1;
+    int64_t chunks = 0;
+    *ret_largest = 1;
     for (int64_t i = 0; i < w->index->count; i++) {
-        int64_t bytes = w->index->file[i].bytes;
-        if (w->known[i] || !bytes)
-            continue;
-        chunks += tree_chunks(bytes);
-        largest = tree_chunk_bytes(bytes, 0) > largest ? tree_chunk_bytes(bytes, 0) : largest;
+        const struct index_entry *file = &w->index->file[i];
+        for (int64_t c = 0; c < tree_chunks(file->bytes); c++) {
+            int64_t bytes = tree_chunk_bytes(file->bytes, c);
+            if (w->skip[file->first + c])
+                continue;
+            chunks++;
+            *ret_largest = bytes > *ret_largest ? bytes : *ret_largest;
+        }
     }
-    *ret_largest = largest;
     return chunks;
 }
 
@@ -144,10 +157,10 @@ static int threads_for(const struct identify_options *options, const struct corp
     return pairs < threads ? (int)pairs : threads;
 }
 
-int hash_chunks(const struct corpus *corpus, const struct identify_options *options, const bool *known,
+int hash_chunks(const struct corpus *corpus, const struct identify_options *options, const bool *skip,
                 struct data_index *index, struct error *err)
 {
-    struct chunk_work w = {.corpus = corpus, .options = options, .known = known, .index = index};
+    struct chunk_work w = {.corpus = corpus, .options = options, .skip = skip, .index = index};
     pthread_t thread[THREADS_MAX];
     int64_t chunks = chunks_to_do(&w, &w.room);
     int started = 0, others = threads_for(options, corpus, chunks) - 1;

@@ -4,9 +4,9 @@
 
 #include "common/storage/data/identify.h"
 
-/* Fills in the chunks of all files of which known says false. index: the corpus's files, in its order. Of
- * several that can't be had the first is told. */
-int hash_chunks(const struct corpus *corpus, const struct identify_options *options, const bool *known,
+/* Fills in the chunks that are not to be skipped. index: the corpus's files, in its order. Of several that
+ * can't be had the first is told. */
+int hash_chunks(const struct corpus *corpus, const struct identify_options *options, const bool *skip,
                 struct data_index *index, struct error *err);
 
 #endif

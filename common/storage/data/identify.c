@@ -133,7 +133,7 @@ static int take_indexes(struct identify_work *w, struct error *err)
             take_known(w, &said);
         data_index_clear(&said);
         if (status < 0 && why.code != ERR_NOT_FOUND) {
-            err_from(err, &why, "%s", why.text);
+            err_from(err, &why, why.code == ERR_DATA ? "%s" : "%s; let it be read, or delete it", why.text);
             return err_person(err);
         }
     }
@@ -240,6 +240,49 @@ static void keep_cached(const struct identify_work *w)
 
 /* ---- */
 
+/* Which chunks are not read: known ones, but for the own share of them. */
+static void choose_chunks(const struct identify_work *w, bool *skip)
+{
+    const struct identify_options *o = w->options;
+    for (int64_t i = 0; i < w->index.count; i++) {
+        const struct index_entry *file = &w->index.file[i];
+        for (int64_t c = file->first; c < file->first + tree_chunks(file->bytes); c++)
+            skip[c] = w->known[i] && !(o->shares && c % o->shares == o->share);
+    }
+}
+
+/* said: of all chunks, as they were known before the own share was read. */
+static int compare_share(const struct identify_work *w, const uint8_t (*said)[RM_HASH_BYTES],
+                         struct error *err)
+{
+    for (int64_t i = 0; i < w->index.count; i++) {
+        const struct index_entry *file = &w->index.file[i];
+        for (int64_t c = 0; w->known[i] && c < tree_chunks(file->bytes); c++)
+            if (memcmp(w->index.chunk[file->first + c], said[file->first + c], RM_HASH_BYTES) != 0)
+                return refuse_chunk(w, file, c, err);
+    }
+    return 0;
+}
+
+static int read_chunks(struct identify_work *w, struct error *err)
+{
+    size_t chunks = (size_t)w->index.chunks;
+    bool *skip = calloc(chunks + 1, sizeof *skip);
+    uint8_t(*said)[RM_HASH_BYTES] = calloc(chunks + 1, RM_HASH_BYTES);
+    int status = -1;
+    if (skip && said) {
+        memcpy(said, w->index.chunk, chunks * RM_HASH_BYTES);
+        choose_chunks(w, skip);
+        status = hash_chunks(w->corpus, w->options, skip, &w->index, err);
+        if (status == 0)
+            status = compare_share(w, (const uint8_t(*)[RM_HASH_BYTES])said, err);
+    } else
+        err_set(err, ERR_MACHINE, "no memory for the hashes of %zu chunks", chunks);
+    free(skip);
+    free(said);
+    return status;
+}
+
 static int make_tree(struct identify_work *w, struct error *err)
 {
     const struct identify_options *o = w->options;
@@ -248,10 +291,10 @@ static int make_tree(struct identify_work *w, struct error *err)
         return -1;
     if (times && o->cache && !all_known(w))
         take_cached(w);
-    bool reads = !all_known(w);
-    if (hash_chunks(w->corpus, o, w->known, &w->index, err) < 0)
+    bool learns = !all_known(w);
+    if (read_chunks(w, err) < 0)
         return -1;
-    if (times && reads)
+    if (times && learns)
         keep_cached(w);
     return folder && !times && !o->anew ? compare_indexes(w, err) : 0;
 }

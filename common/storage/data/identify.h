@@ -15,11 +15,13 @@ enum identity_kind {
 
 struct identify_options {
     enum identity_kind kind;
-    bool times;  /* see above; of a tree alone */
-    bool anew;   /* nothing is compared with an index that is there: it is to be another one */
-    int threads; /* that read and hash, 1 at least; more than a few are not taken */
-    const char
-        *cache; /* with times: folder in which hashes are kept where no index has them; NULL: nowhere */
+    bool times; /* see above; of a tree alone */
+    int shares; /* with times: so many read a part each of what is believed, all of them everything; 0: nobody
+                 */
+    int share;  /* which one, from 0 */
+    bool anew;  /* nothing is compared with an index that is there: it is to be another one */
+    int threads;            /* that read and hash, 1 at least; more than a few are not taken */
+    const char *cache;      /* with times: where hashes are kept that no index has; NULL: nowhere */
     int64_t cache_bytes;    /* its bound */
     struct data_index *ret; /* NULL, or empty: gets all chunks of a tree; the caller's to clear */
     void (*moved)(void *ctx, int64_t bytes); /* NULL, or: so many more were read; one call at a time */

@@ -3,9 +3,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/base/err_system.h"
 #include "common/os/file.h"
 
 static const char suffix[] = ".ringmaster-index";
@@ -20,11 +20,20 @@ void data_index_path(const char *folder, int place, char out[RM_URI_MAX])
         *out = 0;
 }
 
+/* What is no file might never end. */
+static bool is_odd(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+}
+
 int data_index_load(struct data_index *ret, const char *path, struct error *err)
 {
     struct str text = str_init(DATA_INDEX_BYTES_MAX);
     *ret = (struct data_index){0};
-    int status = file_read(path, &text, err);
+    int status = is_odd(path)
+                     ? err_set(err, ERR_DATA, "%s: this is no file, and so no index; delete it", path)
+                     : file_read(path, &text, err);
     if (status == 0)
         status = data_index_read(ret, str_text(&text), text.length, path, err);
     str_clear(&text);

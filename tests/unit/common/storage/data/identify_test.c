@@ -254,3 +254,45 @@ Test(identify, of_files_that_have_changed_the_first_is_told)
     cr_assert(strstr(err.text, "/data/a: the file has changed since training started"), "%s", err.text);
     corpus_free(c);
 }
+
+static struct told by_share(int share, int shares)
+{
+    return told_of(&(struct identify_options){.threads = 2, .times = true, .shares = shares, .share = share},
+                   NULL);
+}
+
+Test(identify, shares_are_all_of_the_data_together)
+{
+    put("a", 1000);
+    put("b", 3 * TREE_CHUNK + 1);
+    put("c", 7);
+    put("d", 0);
+    make_index();
+    struct told content = by_content();
+    for (int shares = 1; shares < 9; shares++) {
+        int64_t read = 0;
+        for (int share = 0; share < shares; share++) {
+            struct told told = by_share(share, shares);
+            cr_assert_str_eq(told.root, content.root);
+            read += told.read;
+        }
+        cr_assert_eq(read, content.read, "%d shares", shares);
+    }
+}
+
+Test(identify, a_chunk_that_differs_is_found_by_whose_share_it_is)
+{
+    put("a", 1000);
+    put("b", 3 * TREE_CHUNK);
+    make_index();
+    change_unseen("b", TREE_CHUNK + 5);
+    put("c", 50); /* is nobody's alone, as no index knows it */
+    for (int share = 0; share < 4; share++) {
+        struct told told = by_share(share, 4);
+        cr_assert_eq(told.status, share == 2 ? -1 : 0, "share %d", share);
+        cr_assert(share == 2 || told.read == (share ? TREE_CHUNK : 1000) + 50, "share %d", share);
+        cr_assert(share != 2 || strstr(told.err.text,
+                                       "/data/b: chunk 1 (from byte 16777216) is not what its index says"),
+                  "%s", told.err.text);
+    }
+}

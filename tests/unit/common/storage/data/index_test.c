@@ -216,3 +216,14 @@ Test(index_file, it_is_saved_over_an_older_one_and_loaded)
     data_index_clear(&index);
     data_index_clear(&loaded);
 }
+
+Test(index_file, what_is_no_file_is_no_index)
+{
+    struct data_index loaded;
+    char path[RM_URI_MAX];
+    struct error err = {0};
+    data_index_path(data, 0, path);
+    cr_assert_eq(mkfifo(path, 0644), 0);
+    cr_assert_eq(data_index_load(&loaded, path, &err), -1);
+    cr_assert(err.code == ERR_DATA && strstr(err.text, "this is no file"), "%s", err.text);
+}
