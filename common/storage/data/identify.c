@@ -271,7 +271,8 @@ static int read_chunks(struct identify_work *w, struct error *err)
     uint8_t(*said)[RM_HASH_BYTES] = calloc(chunks + 1, RM_HASH_BYTES);
     int status = -1;
     if (skip && said) {
-        memcpy(said, w->index.chunk, chunks * RM_HASH_BYTES);
+        if (chunks)
+            memcpy(said, w->index.chunk, chunks * RM_HASH_BYTES);
         choose_chunks(w, skip);
         status = hash_chunks(w->corpus, w->options, skip, &w->index, err);
         if (status == 0)
