@@ -11,6 +11,7 @@
 #include "cli/core/screen.h"
 #include "cli/folders.h"
 #include "cli/options.h"
+#include "cli/progress.h"
 #include "common/base/near.h"
 #include "common/os/clock.h"
 #include "common/os/crypto.h"
@@ -18,14 +19,6 @@
 #include "common/storage/checkpoint/data_listing.h"
 #include "common/storage/checkpoint/owner.h"
 #include "common/wire/json.h"
-
-/* What stands on the last line of a terminal while bytes move. */
-struct progress {
-    bool terminal;
-    const char *what; /* "verify final" */
-    int64_t moved, all;
-    rm_time begin, drawn;
-};
 
 struct command {
     const char *verb, *uri, *target;
@@ -36,34 +29,6 @@ struct command {
     struct checkpoint_list *found;
     struct progress progress;
 };
-
-/* --- progress --- */
-
-static void moved(void *ctx, int64_t bytes)
-{
-    struct progress *p = ctx;
-    rm_time now = clock_now();
-    p->moved += bytes;
-    if (!p->terminal || !p->what || now - p->drawn < 100 * RM_MS)
-        return;
-    p->drawn = now;
-    double seconds = (double)(now - p->begin) / RM_S,
-           percent = p->all ? 100.0 * (double)p->moved / (double)p->all : 0;
-    fprintf(stderr, "\r\033[K%s  %3.0f %%  %.0f MB/s", p->what, percent < 100 ? percent : 100,
-            seconds > 0 ? (double)p->moved / 1e6 / seconds : 0);
-}
-
-static void progress_begin(struct progress *p, const char *what, int64_t all)
-{
-    *p = (struct progress){.terminal = p->terminal, .what = what, .all = all, .begin = clock_now()};
-}
-
-static void progress_end(struct progress *p)
-{
-    if (p->drawn)
-        fputs("\r\033[K", stderr);
-    p->what = NULL;
-}
 
 /* --- what is there --- */
 
@@ -424,8 +389,11 @@ static int look_at_store(struct command *c, struct error *err)
 
 static int run_verb(struct command *c, struct error *err)
 {
-    struct object_options options = {
-        .uri = c->uri, .endpoint = c->endpoint, .region = c->region, .progress = moved, .ctx = &c->progress};
+    struct object_options options = {.uri = c->uri,
+                                     .endpoint = c->endpoint,
+                                     .region = c->region,
+                                     .progress = progress_moved,
+                                     .ctx = &c->progress};
     if (object_open(&c->store, &options, err) < 0 || look_at_store(c, err) < 0)
         return -1;
     return verb_of(c->verb)(c, err);

@@ -8,6 +8,7 @@
 
 #include "cli/check.h"
 #include "cli/checkpoint.h"
+#include "cli/data.h"
 #include "cli/options.h"
 #include "cli/programs.h"
 #include "cli/run.h"
@@ -138,6 +139,11 @@ static void make_checkpoint_help(struct str *out)
     manual_group("checkpoint", out);
 }
 
+static void make_data_help(struct str *out)
+{
+    manual_group("data", out);
+}
+
 static int complete(const struct manual_command *command, int argc, char **argv, struct error *err)
 {
     const struct options_reader none = {.take = take_any};
@@ -161,11 +167,9 @@ static int start_command(const struct manual_command *command, int argc, char **
     static const struct {
         const char *name;
         int (*work)(const struct manual_command *command, int argc, char **argv, struct error *err);
-    } works[] = {{"run", run_job},
-                 {"check", check_job},
-                 {"generate", generate},
-                 {"completion", complete},
-                 {"manual", print_page}};
+    } works[] = {{"run", run_job},         {"check", check_job},
+                 {"generate", generate},   {"data index", data_command},
+                 {"completion", complete}, {"manual", print_page}};
     if (options_ask_help(command, argc, argv))
         return show_help(command);
     for (size_t i = 0; i < sizeof works / sizeof *works; i++)
@@ -208,6 +212,8 @@ static int dispatch(int argc, char **argv, struct error *err)
         return print_version();
     if (!strcmp(first, "checkpoint") && is(second, "--help", "-h"))
         return show_text(make_checkpoint_help);
+    if (!strcmp(first, "data") && is(second, "--help", "-h"))
+        return show_text(make_data_help);
     const struct manual_command *command = manual_find(argc - 1, argv + 1, &words, err);
     return command ? start_command(command, argc - words, argv + words, err) : -1;
 }

@@ -15,6 +15,7 @@
 #include "common/model/arrays.h"
 #include "common/os/clock.h"
 #include "common/os/config.h"
+#include "common/os/cores.h"
 #include "common/os/crypto.h"
 #include "common/os/fault.h"
 #include "common/os/log.h"
@@ -22,7 +23,8 @@
 #include "common/storage/checkpoint/place.h"
 #include "common/storage/checkpoint/remote_data.h"
 #include "common/storage/checkpoint/tokenizer_file.h"
-#include "common/storage/data/corpus.h"
+#include "common/storage/data/cache.h"
+#include "common/storage/data/identify.h"
 
 static int read_job(struct job_spec *spec, const struct run_options *options, struct error *err)
 {
@@ -137,21 +139,53 @@ static int open_data(struct prepared *p, struct corpus **ret, struct error *err)
     return 0;
 }
 
-static int check_data(const struct prepared *p, struct corpus *corpus, struct error *err)
+/* *ret: the data, hashed in this way, are what the checkpoint found was trained on. */
+static int compare_data(const struct prepared *p, const struct corpus *corpus, enum identity_kind kind,
+                        bool *ret, struct error *err)
 {
-    if (p->data_checked)
-        return 0;
-    const struct manifest *m = &p->resume.manifest;
+    char cache[RM_URI_MAX];
     struct corpus_identity now;
-    if (corpus_identify(corpus, &now, err) < 0)
+    struct identify_options options = {.kind = kind,
+                                       .times = p->spec.data.trust != JOB_DATA_CONTENT,
+                                       .threads = cores_usable(),
+                                       .cache = p->looks ? NULL : cache,
+                                       .cache_bytes = p->spec.data.cache_bytes};
+    cache_folder(p->spec.data.cache, cache);
+    if (corpus_identify(corpus, &options, &now, err) < 0)
         return -1;
-    if (!memcmp(now.sha256, m->data.sha256, sizeof now.sha256))
+    *ret = !memcmp(now.sha256, p->resume.manifest.data.sha256, sizeof now.sha256);
+    return 0;
+}
+
+/* Other files need not be read to be other data. */
+static bool may_be_data(const struct manifest *m, const struct corpus *corpus)
+{
+    return m->data.files < 0 ||
+           (m->data.files == corpus_files(corpus) && m->data.bytes == corpus_bytes(corpus));
+}
+
+/* A checkpoint does not say how the hash of its data was made, but both ways can be tried; a job keeps that
+ * of what it goes on from. */
+static int check_data(struct prepared *p, const struct corpus *corpus, struct error *err)
+{
+    const struct manifest *m = &p->resume.manifest;
+    enum job_data_hash first = p->spec.data.hash;
+    enum job_data_hash other = first == JOB_DATA_TREE ? JOB_DATA_CHAIN : JOB_DATA_TREE;
+    bool same = p->data_checked;
+    for (int try = 0; try < 2 && !same && may_be_data(m, corpus); try++) {
+        enum job_data_hash hash = try ? other : first;
+        if (compare_data(p, corpus, (enum identity_kind)hash, &same, err) < 0)
+            return -1;
+        if (same)
+            p->spec.data.hash = hash;
+    }
+    if (same)
         return 0;
     char sizes[128] = "";
     if (m->data.files >= 0)
         snprintf(sizes, sizeof sizes, " (%lld files with %lld bytes then, %lld with %lld now)",
-                 (long long)m->data.files, (long long)m->data.bytes, (long long)now.files,
-                 (long long)now.bytes);
+                 (long long)m->data.files, (long long)m->data.bytes, (long long)corpus_files(corpus),
+                 (long long)corpus_bytes(corpus));
     return err_set(
         err, ERR_DATA,
         "the data in %.160s is not what %.100s was trained on%s; bring it back, or start anew with "
@@ -186,7 +220,7 @@ static int check_fingerprint(const struct prepared *p, struct error *err)
 }
 
 /* May this job go on from the checkpoint found? */
-static int check_resume(const struct prepared *p, struct corpus *corpus, struct error *err)
+static int check_resume(struct prepared *p, const struct corpus *corpus, struct error *err)
 {
     const char *compared = p->resume.manifest.compared;
     if (!p->spec.checkpoint.resume)
@@ -376,6 +410,7 @@ int prepare(struct prepared *p, struct run_options *options, struct error *err)
     p->owner = NULL;
     p->remote = NULL;
     p->data_checked = false;
+    p->looks = options->look;
     crypto_random(p->key, sizeof p->key);
     if (check_environment(err) < 0 || read_job(&p->spec, options, err) < 0)
         return -1;

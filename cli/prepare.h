@@ -19,6 +19,7 @@ struct prepared {
     struct owner *owner;               /* of them, while the run lasts; NULL: options.look */
     struct remote_data *remote;        /* NULL: the data is in a folder */
     bool data_checked;                 /* the data is what the checkpoint found was trained on */
+    bool looks;                        /* nothing is kept: options.look */
     bool complete;                     /* nothing is left to train: resume.entry is the last step's */
     struct checkpoint_resume resume;   /* found false and nothing skipped: training starts anew */
 };

@@ -29,6 +29,7 @@ RUN = {
         "ringmaster check FILE [--set spec.x.y=VALUE]... [--output text|json]",
         "ringmaster run FILE [--set spec.x.y=VALUE]... [--drill D]... [--output text|json] [--overwrite] [--port N]",
         "ringmaster generate FOLDER [--prompt TEXT] [--tokens N] [--seed N] [--temperature X]",
+        "ringmaster data index FOLDER",
         "ringmaster checkpoint list URI [--wide] [--output text|json]",
         "ringmaster checkpoint verify URI",
         "ringmaster checkpoint export URI TARGET [--name NAME]",

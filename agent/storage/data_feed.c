@@ -183,10 +183,7 @@ static void open_cache(struct data_feed *f)
 {
     char folder[RM_URI_MAX];
     struct error err;
-    if (*f->spec->data.cache)
-        text_copy(folder, sizeof folder, f->spec->data.cache + strlen("file://"));
-    else
-        snprintf(folder, sizeof folder, "/var/tmp/ringmaster-%ld/data", (long)geteuid());
+    cache_folder(f->spec->data.cache, folder);
     if (cache_open(&f->cache, folder, f->spec->data.cache_bytes, &err) == 0)
         return;
     f->cache = NULL;

@@ -98,6 +98,13 @@ const struct manual_command manual[] = {
      "deletes one checkpoint, or all.",
      {&name, &all, &yes, &endpoint, &region},
      "ringmaster checkpoint delete checkpoints --name step-00000200 --yes"},
+    {"data index",
+     "FOLDER",
+     1,
+     "one folder of training data",
+     "reads all data once, for starts that trust times.",
+     {NULL},
+     "ringmaster data index books"},
     {"completion",
      "bash|zsh|fish",
      1,
@@ -169,8 +176,8 @@ static int nothing_found(int count, char *const *words, struct error *err)
     bool group = is_group(words[0]);
     list_verbs(words[0], verbs, sizeof verbs);
     if (group && count == 1)
-        return err_set(err, ERR_USAGE, "%s wants one of %s; ringmaster %s --help shows them", words[0], verbs,
-                       words[0]);
+        return err_set(err, ERR_USAGE, "%s wants %s%s; ringmaster %s --help shows more", words[0],
+                       strchr(verbs, '|') ? "one of " : "", verbs, words[0]);
     const char *word = words[group];
     struct near near = nearest_word(group ? words[0] : "", word);
     for (size_t i = 0; !group && i < sizeof beside / sizeof *beside; i++)
@@ -179,7 +186,8 @@ static int nothing_found(int count, char *const *words, struct error *err)
         return err_set(err, ERR_USAGE, "%s%s%.60s is not a command%s", group ? words[0] : "",
                        group ? " " : "", word, near.question);
     if (group)
-        return err_set(err, ERR_USAGE, "%s %.60s is not a command; write one of %s", words[0], word, verbs);
+        return err_set(err, ERR_USAGE, "%s %.60s is not a command; write %s%s", words[0], word,
+                       strchr(verbs, '|') ? "one of " : "", verbs);
     return err_set(err, ERR_USAGE, "%.60s is not a command; ringmaster --help shows all", word);
 }
 
@@ -255,11 +263,15 @@ static void add_line(const struct manual_command *c, struct str *out)
 void manual_group(const char *group, struct str *out)
 {
     size_t length = strlen(group);
+    const char *example = NULL;
     for (const struct manual_command *c = manual; c->name; c++)
-        if (!strncmp(c->name, group, length) && c->name[length] == ' ')
+        if (!strncmp(c->name, group, length) && c->name[length] == ' ') {
             add_line(c, out);
+            example = example ? example : c->example;
+        }
+    RM_ASSERT(example, "%s has no verbs", group);
     str_addf(out, "\nringmaster %s VERB --help shows the options of each, and an example.\n", group);
-    str_addf(out, "\nFor example:\n  ringmaster %s list checkpoints\n", group);
+    str_addf(out, "\nFor example:\n  %s\n", example);
 }
 
 static const char exit_codes[] =
@@ -329,6 +341,11 @@ void manual_page(const char *version, struct str *out)
 }
 
 /* ---- completion ---- */
+
+/* First words that verbs follow. */
+static const char *const groups[] = {"checkpoint", "data"};
+
+enum { GROUPS = sizeof groups / sizeof *groups };
 
 static void add_words(const char *group, const char *between, struct str *out)
 {
@@ -404,9 +421,12 @@ static void add_bash(struct str *out)
                   "    case \"$said\" in\n"
                   "    '') known='");
     add_words("", " ", out);
-    str_adds(out, " --help --version' ;;\n    checkpoint) known='");
-    add_words("checkpoint", " ", out);
-    str_adds(out, " --help' ;;\n");
+    str_adds(out, " --help --version' ;;\n");
+    for (size_t i = 0; i < GROUPS; i++) {
+        str_addf(out, "    %s) known='", groups[i]);
+        add_words(groups[i], " ", out);
+        str_adds(out, " --help' ;;\n");
+    }
     for (const struct manual_command *c = manual; c->name; c++)
         add_bash_command(c, out);
     str_adds(out, "    esac\n"
@@ -448,18 +468,27 @@ static void add_fish_command(const struct manual_command *c, struct str *out)
     str_adds(out, "'\n");
 }
 
+static void add_fish_verbs(const char *group, struct str *out)
+{
+    str_addf(
+        out,
+        "complete -c ringmaster -n '__fish_seen_subcommand_from %s; and not __fish_seen_subcommand_from ",
+        group);
+    add_words(group, " ", out);
+    str_adds(out, "' -f -a '");
+    add_words(group, " ", out);
+    str_adds(out, "'\n");
+}
+
 static void add_fish(struct str *out)
 {
     str_adds(out, "complete -c ringmaster -l help\n"
                   "complete -c ringmaster -n __fish_use_subcommand -l version\n"
                   "complete -c ringmaster -n __fish_use_subcommand -f -a '");
     add_words("", " ", out);
-    str_adds(out, "'\ncomplete -c ringmaster -n '__fish_seen_subcommand_from checkpoint; and not "
-                  "__fish_seen_subcommand_from ");
-    add_words("checkpoint", " ", out);
-    str_adds(out, "' -f -a '");
-    add_words("checkpoint", " ", out);
     str_adds(out, "'\n");
+    for (size_t i = 0; i < GROUPS; i++)
+        add_fish_verbs(groups[i], out);
     for (const struct manual_command *c = manual; c->name; c++)
         add_fish_command(c, out);
 }

@@ -39,6 +39,12 @@ const struct job_field job_fields[] = {
     {"trainer.data.format", JOB_FIELD_CHOICE, AT(data.format), .fallback = "Auto",
      .words = {"Text", "Tokens16", "Tokens32", "Auto"}, .compared = true,
      .help = "Text: each byte is a token. Tokens16, Tokens32: .bin files of such numbers. Auto: see below"},
+    {"trainer.data.trust", JOB_FIELD_CHOICE, AT(data.trust), .fallback = "Content",
+     .words = {"Content", "Share", "Times"},
+     .help = "what is read at a start of files that look as their index says: all by each worker; its share; "
+             "nothing"},
+    {"trainer.data.hash", JOB_FIELD_CHOICE, AT(data.hash), .fallback = "Tree", .words = {"Tree", "Chain"},
+     .help = "Chain: as checkpoints of before the tree have it; run sees it by itself. See the data, below"},
     {"trainer.data.tokenizer", JOB_FIELD_URI, AT(data.tokenizer), .fallback = "null", .zero = "null",
      .file = true,
      .help = "tokenizer.json that made the tokens, a file or s3:// object; is put beside the final weights"},

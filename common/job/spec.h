@@ -18,6 +18,11 @@
 
 /* `run` puts in what Auto means before it hands the spec on. */
 enum job_data_format { JOB_DATA_TEXT, JOB_DATA_TOKENS16, JOB_DATA_TOKENS32, JOB_DATA_AUTO };
+/* What makes sure that data are what they were: their content, read at each start by each worker, or by all
+ * together; or sizes and times. */
+enum job_data_trust { JOB_DATA_CONTENT, JOB_DATA_SHARE, JOB_DATA_TIMES };
+/* How the one hash of the data is made (common/storage/data/identify.h). */
+enum job_data_hash { JOB_DATA_TREE, JOB_DATA_CHAIN };
 enum job_precision { JOB_FP32, JOB_BF16 };
 /* Auto is the CPU so far: no GPU has shown yet that it computes as it should (docs/gpu.md). */
 enum job_device { JOB_DEVICE_AUTO, JOB_DEVICE_CPU, JOB_DEVICE_GPU };
@@ -89,6 +94,8 @@ struct job_spec {
     struct {
         char uri[RM_URI_MAX]; /* file:///absolute/folder or s3://bucket/prefix */
         enum job_data_format format;
+        enum job_data_trust trust;
+        enum job_data_hash hash; /* `run` puts in what the checkpoint has that it goes on from */
         char endpoint[JOB_ENDPOINT_MAX], region[JOB_REGION_MAX]; /* "": as AWS's tools find them */
         char cache[RM_URI_MAX]; /* file:///absolute/folder for what comes from s3://; "": Auto */
         int64_t cache_bytes;

@@ -263,7 +263,8 @@ static void weigh_data(const struct turn *turn, const struct msg_hello *h)
     if (st->data_of_checkpoint) {
         rdzv_give_up(st, EXIT_DATA,
                      "the training data (sha256 %.12s) is not what the checkpoint was trained on (%.12s); "
-                     "bring it back, or train anew with another checkpoint.uri",
+                     "bring it back, or train anew with another checkpoint.uri; but where that checkpoint is "
+                     "of a release before trees, set trainer.data.hash: Chain",
                      h->data_sha256, st->data_sha256);
         return;
     }

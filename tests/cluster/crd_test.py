@@ -103,6 +103,8 @@ INVALID = [
     ({"trainer__data__cacheBytes": 1}, "should be greater than or equal to 1048576"),
     ({"trainer__data__tokenizer": "gpt2/tokenizer.json"}, "write s3://bucket/prefix/tokenizer.json, or file:///path with a volume"),
     ({"trainer__data__listing": "abc"}, "should match"),
+    ({"trainer__data__trust": "times"}, 'supported values: "Content", "Share", "Times"'),
+    ({"trainer__data__hash": "Root"}, 'supported values: "Tree", "Chain"'),
     ({"trainer__batch__lanes": 1025}, "should be less than or equal to 1024"),
     # numbers of the training
     ({"trainer__steps": 0}, "should be greater than or equal to 1"),

@@ -135,11 +135,11 @@ def test_settings_and_drills_that_do_not_fit_the_job_are_refused(tmp_path, argum
     refused(call("run", make_job(tmp_path), *arguments), 2, part)
 
 
-COMMANDS = ["run", "check", "generate", "checkpoint list", "checkpoint verify", "checkpoint export", "checkpoint delete", "completion",
-            "manual"]
+COMMANDS = ["run", "check", "generate", "checkpoint list", "checkpoint verify", "checkpoint export", "checkpoint delete", "data index",
+            "completion", "manual"]
 
 
-@pytest.mark.parametrize("words", ["", "checkpoint", *COMMANDS])
+@pytest.mark.parametrize("words", ["", "checkpoint", "data", *COMMANDS])
 @pytest.mark.parametrize("ask", ["--help", "-h"])
 def test_help_is_no_failure_wherever_it_is_asked_for(words, ask):
     shown = call(*words.split(), ask)

@@ -21,7 +21,7 @@ def table():
     """Each command's words, with its options: name to what its value stands for, or none."""
     told = subprocess.run([PROGRAM, "manual"], capture_output=True, text=True, check=True).stdout.replace("\\-", "-")
     for part in told.split('.SS "ringmaster ')[1:]:
-        name = re.match(r"(checkpoint )?\w+", part)[0]
+        name = re.match(r"((checkpoint|data) )?\w+", part)[0]
         operands = part[len(name):part.index('"')].strip()
         yield name, operands, {found[1]: found[2] for found in re.finditer(r"^\.B --([\w-]+) ?(.*)$", part, re.MULTILINE)}
 
@@ -34,10 +34,10 @@ def begun(word, others):
 def of_table():
     known = list(table())
     firsts = {name.split()[0] for name, _, _ in known}
-    verbs = {name.split()[1] for name, _, _ in known if " " in name}
-    assert len(known) == 9 and "list" in verbs, "the page was read"
+    verbs = {first: {name.split()[1] for name, _, _ in known if name.startswith(f"{first} ")} for first in firsts}
+    assert len(known) == 10 and "list" in verbs["checkpoint"] and verbs["data"] == {"index"}, "the page was read"
     yield from ((begun(first, firsts), [first]) for first in firsts if begun(first, firsts) != first)
-    yield from ((f"checkpoint {begun(verb, verbs)}", ["checkpoint", verb]) for verb in verbs)
+    yield from ((f"{first} {begun(verb, of_it)}", [first, verb]) for first, of_it in verbs.items() for verb in of_it)
     for name, operands, options in known:
         for option, value in options.items():
             yield f"{name} --{begun(option, {*options, 'help'})}", [*name.split(), f"--{option}"]

@@ -2,7 +2,7 @@
  * lines "%%". What opens can be read: every sample, or an error with a sentence. */
 #include <stdlib.h>
 
-#include "common/storage/data/corpus.h"
+#include "common/storage/data/identify.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { SHARDS = 3, CONTEXT_MAX = 16, SAMPLES_READ = 64 };
@@ -13,13 +13,16 @@ static void read_all(struct corpus *corpus)
 {
     int32_t tokens[CONTEXT_MAX + 1];
     struct corpus_identity identity;
+    struct identify_options tree = {.threads = 1}, chain = {.kind = IDENTITY_CHAIN};
     struct error err = {0};
     if (corpus_training(corpus) + corpus_held_out(corpus) != corpus_samples(corpus))
         fuzz_broken("samples are trained on or held out");
     for (int64_t i = 0; i < corpus_samples(corpus) && i < SAMPLES_READ; i++)
         if (corpus_read(corpus, i, tokens, &err) < 0)
             fuzz_refused(&err);
-    if (corpus_identify(corpus, &identity, &err) == 0 && identity.bytes != corpus_bytes(corpus))
+    if (corpus_identify(corpus, &tree, &identity, &err) != corpus_identify(corpus, &chain, &identity, &err))
+        fuzz_broken("what can be hashed can be hashed both ways");
+    if (identity.bytes != corpus_bytes(corpus))
         fuzz_broken("the identity counts all bytes");
 }
 

@@ -15,91 +15,8 @@
 #include "common/os/pages.h"
 #include "trainer/engine/engine_parts.h"
 
-/* Samples that are asked for ahead of their reading, where data comes from a store. */
-enum { WANTED_SAMPLES = 48 };
-
 /* Before any clock began: what was saved before this machine was up is newer, too. */
 static const rm_time long_ago = INT64_MIN / 2;
-
-/* Samples read ahead take no more memory than this. */
-#define READ_AHEAD_BYTES ((int64_t)64 << 20)
-
-static int64_t batch_sequences(const struct job_spec *spec)
-{
-    return (int64_t)spec->batch.lanes * spec->batch.lane_sequences;
-}
-
-_Static_assert((int)CORPUS_TOKENS16 == (int)JOB_DATA_TOKENS16 &&
-                   (int)CORPUS_TOKENS32 == (int)JOB_DATA_TOKENS32 && (int)CORPUS_AUTO == (int)JOB_DATA_AUTO,
-               "the job's formats are the corpus's");
-
-static int64_t sample_of(const void *ctx, int64_t step, int lane, int sequence)
-{
-    return cursor_sample(ctx, step, lane, sequence);
-}
-
-static int open_reader(struct engine *e, struct error *err)
-{
-    const struct job_spec *spec = e->spec;
-    struct prefetch_options options = {.corpus = e->corpus,
-                                       .context = spec->model.shape.context,
-                                       .lane_sequences = spec->batch.lane_sequences,
-                                       .lanes = spec->batch.lanes,
-                                       .steps = spec->steps,
-                                       .room = READ_AHEAD_BYTES,
-                                       .wanted = e->feed ? WANTED_SAMPLES : 0,
-                                       .sample = sample_of,
-                                       .ctx = &e->cursor};
-    return prefetch_open(&e->reader, &options, err);
-}
-
-static int open_feed(struct engine *e, int fd, struct error *err)
-{
-    struct feed_options options = {.fd = fd, .abort = &e->abort[ELASTIC_COMPUTES].word, .pulse = &e->counter};
-    if (!job_data_is_remote(e->spec))
-        return 0;
-    if (fd < 0)
-        return err_set(err, ERR_USAGE, "data %s: the agent gives no socket for it", e->spec->data.uri);
-    if (feed_open(&e->feed, &options, err) < 0)
-        return err_wrap(err, "data %s", e->spec->data.uri);
-    return 0;
-}
-
-/* The data's hash: as known before, or the listing's, or of all bytes. */
-static int identify_data(struct engine *e, const struct msg_setup *setup, struct error *err)
-{
-    struct corpus_identity identity;
-    const char *known = e->feed ? e->spec->data.listing : setup->data_sha256;
-    if (known[0] && !hex_decode(known, e->data_sha256, RM_HASH_BYTES))
-        return err_set(err, ERR_PROTOCOL, "setup: the data's hash is no hash");
-    if (known[0])
-        return 0;
-    if (corpus_identify(e->corpus, &identity, err) < 0)
-        return -1;
-    memcpy(e->data_sha256, identity.sha256, RM_HASH_BYTES);
-    return 0;
-}
-
-static int open_data(struct engine *e, const struct msg_setup *setup, struct error *err)
-{
-    const struct job_spec *spec = e->spec;
-    if (job_is_elastic(spec))
-        return 0;
-    struct corpus_source source = e->feed ? feed_source(e->feed) : (struct corpus_source){0};
-    int sequences = spec->evaluation.every_steps ? spec->evaluation.sequences : 0;
-    struct corpus_options options = {.uri = spec->data.uri,
-                                     .source = e->feed ? &source : NULL,
-                                     .format = (enum corpus_format)spec->data.format,
-                                     .context = spec->model.shape.context,
-                                     .vocabulary = spec->model.shape.vocabulary,
-                                     .hold_out = spec->evaluation.hold_out};
-    if (corpus_open(&e->corpus, &options, err) < 0 ||
-        corpus_check(e->corpus, batch_sequences(spec), sequences, err) < 0)
-        return -1;
-    e->cursor = (struct cursor){spec->seed, corpus_training(e->corpus), spec->batch.lanes,
-                                spec->batch.lane_sequences};
-    return identify_data(e, setup, err) < 0 ? -1 : open_reader(e, err);
-}
 
 enum { SPARE_BYTES = 12 }; /* for each parameter */
 
@@ -270,9 +187,9 @@ int engine_open(struct engine **ret, const struct engine_options *options, struc
     atomic_init(&e->waiting_for, -1);
     e->exact = e->spec->reduction == JOB_EXACT;
     pthread_mutex_init(&e->ring_lock, NULL);
-    if (open_aborts(e, err) < 0 || open_feed(e, options->data_fd, err) < 0 ||
-        open_data(e, options->setup, err) < 0 || engine_backend_open(e, options, err) < 0 ||
-        take_buffers(e, err) < 0 || check_memory(e, options, err) < 0 || open_state(e, options, err) < 0 ||
+    if (open_aborts(e, err) < 0 || engine_data_open(e, options, err) < 0 ||
+        engine_backend_open(e, options, err) < 0 || take_buffers(e, err) < 0 ||
+        check_memory(e, options, err) < 0 || open_state(e, options, err) < 0 ||
         open_port(e, options->setup, err) < 0 || measure_self(e, err) < 0) {
         engine_free(e);
         return -1;
@@ -293,6 +210,7 @@ void engine_free(struct engine *e)
     if (e->backend)
         e->backend->ops->free(e->backend);
     state_free(e->state);
+    scrub_free(e->scrub);
     prefetch_free(e->reader);
     corpus_free(e->corpus);
     feed_free(e->feed);

@@ -11,7 +11,7 @@
 #include "trainer/engine/engine_parts.h"
 
 /* Workers of one machine share its cores; what a pod may use is one worker's. */
-static int thread_count(const struct engine *e)
+int engine_threads(const struct engine *e)
 {
     const struct job_spec *spec = e->spec;
     return spec->threads > 0 ? spec->threads : cores_share(e->alone ? 1 : spec->workers.target);
@@ -50,7 +50,7 @@ static int open_program(struct engine *e, int fd, struct error *err)
                                                     .sequences = spec->batch.lane_sequences,
                                                     .steps = spec->steps,
                                                     .seed = spec->seed,
-                                                    .threads = thread_count(e),
+                                                    .threads = engine_threads(e),
                                                     .patience = program_patience(spec),
                                                     .stop = &e->abort[ELASTIC_COMPUTES].word,
                                                     .pulse = &e->counter,
@@ -93,7 +93,7 @@ int engine_backend_open(struct engine *e, const struct engine_options *given, st
     model_layout_init(&e->layout, &spec->model.shape);
     const struct backend_options options = {.layout = &e->layout,
                                             .sequences = spec->batch.lane_sequences,
-                                            .threads = thread_count(e),
+                                            .threads = engine_threads(e),
                                             .isa = e->isa,
                                             .bf16 = spec->precision == JOB_BF16,
                                             .recompute = spec->recompute,

@@ -7,6 +7,7 @@
 
 #include "common/model/snapshot.h"
 #include "common/storage/data/prefetch.h"
+#include "common/storage/data/scrub.h"
 #include "trainer/backend/backend.h"
 #include "trainer/collective/collective.h"
 #include "trainer/core/cursor.h"
@@ -30,6 +31,7 @@ struct engine {
 
     struct feed *feed; /* NULL: the data is in a folder */
     struct corpus *corpus;
+    struct scrub *scrub;     /* of the corpus; NULL: nobody looks at it again */
     struct prefetch *reader; /* of the corpus, from its opening on; NULL: a program reads its data itself */
     struct backend *backend; /* who computes */
     struct state *state;
@@ -94,7 +96,13 @@ void engine_want(struct engine *e, enum elastic_command command, const struct me
                  const struct msg_member *source, int sources, struct transfer_want *want,
                  struct transfer_peer *peers);
 
+/* engine_data.c */
+int engine_data_open(struct engine *e, const struct engine_options *options, struct error *err);
+/* True with ret failed: they are not what they were when this worker started. */
+bool engine_data_spoilt(const struct engine *e, struct elastic_result *ret);
+
 /* engine_backend.c: the one file here that knows who can compute */
+int engine_threads(const struct engine *e); /* that a trainer may have at work */
 int engine_backend_open(struct engine *e, const struct engine_options *options, struct error *err);
 
 /* engine_load.c: a checkpoint, of which each member of the ring reads a share */

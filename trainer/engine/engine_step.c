@@ -81,7 +81,7 @@ void engine_lanes(struct engine *e, bool again, struct elastic_result *ret)
 {
     struct state_point point;
     struct error err;
-    if (!engine_can_train(e, &point, ret))
+    if (engine_data_spoilt(e, ret) || !engine_can_train(e, &point, ret))
         return;
     RM_ASSERT(!again || e->pass.verdict.kind == VERDICT_RESCALE || e->pass.disputed,
               "lanes of step %lld again, and the pass is %d", (long long)point.step + 1,

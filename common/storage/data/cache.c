@@ -37,6 +37,14 @@ struct pieces {
     int64_t bytes;
 };
 
+void cache_folder(const char *uri, char out[RM_URI_MAX])
+{
+    if (*uri)
+        text_copy(out, RM_URI_MAX, uri + strlen("file://"));
+    else
+        snprintf(out, RM_URI_MAX, "/var/tmp/ringmaster-%ld/data", (long)geteuid());
+}
+
 static int make_folders(const char *folder, struct error *err)
 {
     char path[RM_URI_MAX];

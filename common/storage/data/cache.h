@@ -18,6 +18,9 @@ enum { CACHE_KEY_MAX = 65 }; /* letters and digits, with the NUL */
 
 struct cache;
 
+/* The folder of a job's trainer.data.cache (file:///folder, or "": the user's own). */
+void cache_folder(const char *uri, char out[RM_URI_MAX]);
+
 /* Makes the folder (0700) and those above it. Refused where it is another user's: ERR_MACHINE. bytes: its
  * bound; it is overstepped for as long as one program has written less than an eighth of it since it looked.
  */

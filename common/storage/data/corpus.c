@@ -1,5 +1,5 @@
 /* A corpus as one stream of tokens: finds its files, lays them out one behind the other, holds samples out,
- * and reads one sample or hashes all of it. */
+ * and reads one sample, or bytes of a file as they are. */
 #include "common/storage/data/corpus.h"
 
 #include <errno.h>
@@ -11,17 +11,13 @@
 #include <unistd.h>
 
 #include "common/base/err_system.h"
-#include "common/os/crypto.h"
 #include "common/os/fault.h"
 #include "common/os/uri.h"
 #include "common/storage/data/listing.h"
 #include "common/storage/data/scan.h"
 #include "common/storage/data/shard.h"
 
-enum {
-    OPEN_FILES = 32,      /* kept open between reads */
-    HASH_CHUNK = 1 << 20, /* bytes read at a time while hashing: whole tokens */
-};
+enum { OPEN_FILES = 32 }; /* kept open between reads */
 
 struct open_file {
     int64_t index; /* -1: the slot is empty */
@@ -158,8 +154,9 @@ static int set_up(struct corpus *c, const struct corpus_options *options, struct
         return err_wrap(err, "data");
     if (open_root(c, err) < 0)
         return -1;
-    if (scan_folder(&c->scan, c->root_fd, err) < 0 ||
-        shard_resolve(&c->scan, &reader, options->format, &c->format, err) < 0)
+    if (scan_folder(&c->scan, c->root_fd, err) < 0)
+        return err_wrap(err, "data %s", c->root);
+    if (!options->bytes_alone && shard_resolve(&c->scan, &reader, options->format, &c->format, err) < 0)
         return err_wrap(err, "data %s", c->root);
     c->width = shard_token_bytes(c->format);
     return lay_out(c, options->hold_out, err);
@@ -423,14 +420,6 @@ int corpus_read(struct corpus *c, int64_t i, int32_t *tokens, struct error *err)
     return 0;
 }
 
-static void hash_number(struct sha256 *hash, int64_t value)
-{
-    uint8_t bytes[8];
-    for (int i = 0; i < 8; i++)
-        bytes[i] = (uint8_t)((uint64_t)value >> (8 * i));
-    sha256_add(hash, bytes, sizeof bytes);
-}
-
 /* The tokens of a piece of a file that begins at byte `at` of it. */
 static int check_tokens(const struct corpus *c, int64_t index, int64_t at, const uint8_t *chunk,
                         int64_t count, struct error *err)
@@ -446,48 +435,42 @@ static int check_tokens(const struct corpus *c, int64_t index, int64_t at, const
     return 0;
 }
 
-static int hash_content(struct corpus *c, struct sha256 *hash, int64_t index, uint8_t *chunk,
-                        struct error *err)
+struct index_entry corpus_file(const struct corpus *c, int64_t i)
 {
-    int64_t size = c->scan.file[index].size;
-    for (int64_t at = 0; at < size; at += HASH_CHUNK) {
-        int64_t count = size - at < HASH_CHUNK ? size - at : HASH_CHUNK;
-        if (read_file(c, index, at, chunk, count, err) < 0 ||
-            check_tokens(c, index, at, chunk, count, err) < 0)
-            return -1;
-        sha256_add(hash, chunk, (size_t)count);
-    }
-    return 0;
+    const struct scan_file *file = &c->scan.file[i];
+    return (struct index_entry){.name = file->name,
+                                .bytes = file->size,
+                                .seconds = file->modified.tv_sec,
+                                .nanoseconds = (int32_t)file->modified.tv_nsec,
+                                .inode = file->inode};
 }
 
-static int hash_file(struct corpus *c, struct sha256 *hash, int64_t index, uint8_t *chunk, struct error *err)
+const char *corpus_folder(const struct corpus *c)
 {
-    const struct scan_file *file = &c->scan.file[index];
-    hash_number(hash, (int64_t)strlen(file->name));
-    sha256_add(hash, file->name, strlen(file->name));
-    hash_number(hash, file->size);
-    return hash_content(c, hash, index, chunk, err);
+    return c->source.listing ? NULL : c->root;
 }
 
-int corpus_identify(struct corpus *c, struct corpus_identity *ret, struct error *err)
+uint64_t corpus_device(const struct corpus *c)
 {
-    uint8_t *chunk = malloc(HASH_CHUNK);
-    if (!chunk)
-        return err_set(err, ERR_MACHINE, "data %s: out of memory", c->root);
-    struct sha256 *hash = sha256_open();
-    if (c->format != CORPUS_TEXT) {
-        hash_number(hash, -1); /* no name is that long: shards are never taken for text */
-        hash_number(hash, c->width);
-    }
-    for (int64_t i = 0; i < c->scan.count; i++) {
-        if (hash_file(c, hash, i, chunk, err) < 0) {
-            sha256_free(hash);
-            free(chunk);
-            return -1;
-        }
-    }
-    *ret = (struct corpus_identity){.files = c->scan.count, .bytes = c->bytes};
-    sha256_finish(hash, ret->sha256);
-    free(chunk);
-    return 0;
+    struct stat st;
+    return fstat(c->root_fd, &st) == 0 ? st.st_dev : 0;
+}
+
+int corpus_read_bytes(const struct corpus *c, int64_t i, int64_t from, uint8_t *out, int64_t count,
+                      struct error *err)
+{
+    if (c->source.listing)
+        return read_remote(c, i, from, out, count, err);
+    int fd = open_listed(c, i, err);
+    if (fd < 0)
+        return -1;
+    int status = read_range(c, fd, i, from, out, count, err);
+    close(fd);
+    return status;
+}
+
+int corpus_check_bytes(const struct corpus *c, int64_t i, int64_t from, const uint8_t *bytes, int64_t count,
+                       struct error *err)
+{
+    return check_tokens(c, i, from, bytes, count, err);
 }

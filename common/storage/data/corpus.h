@@ -19,10 +19,12 @@
 #ifndef RM_DATA_CORPUS_H
 #define RM_DATA_CORPUS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/base/error.h"
 #include "common/base/limits.h"
+#include "common/storage/data/index.h"
 
 struct corpus;
 struct listing;
@@ -49,16 +51,10 @@ struct corpus_options {
     const char *uri; /* file:///folder or a plain path; with a source: for sentences only */
     const struct corpus_source *source; /* NULL: a folder. Its struct is copied */
     enum corpus_format format;
-    int context;     /* T >= 1 */
-    int vocabulary;  /* a token that is not below it is an error where it is met; text: 256 or more */
-    double hold_out; /* 0 <= hold_out < 1 */
-};
-
-/* What a checkpoint remembers of the data. */
-struct corpus_identity {
-    int64_t files, bytes;
-    uint8_t sha256[RM_HASH_BYTES]; /* over each file in order: length of name, name, size, content;
-                                       in front for shards: -1, bytes of a token */
+    bool bytes_alone; /* of a folder, whatever its files are: nothing is held against a format */
+    int context;      /* T >= 1 */
+    int vocabulary;   /* a token that is not below it is an error where it is met; text: 256 or more */
+    double hold_out;  /* 0 <= hold_out < 1 */
 };
 
 /* Lists the files and reads their sizes and headers (no content). Absent or unreadable folder, files that are
@@ -89,8 +85,19 @@ void corpus_want(const struct corpus *corpus, int64_t i);
 int64_t corpus_skip(const struct corpus *corpus, int64_t i);
 int corpus_width(const struct corpus *corpus); /* bytes of a token */
 
-/* Reads everything once, and holds every token against the vocabulary. Numbers in the hash are 64-bit
- * little-endian. */
-int corpus_identify(struct corpus *corpus, struct corpus_identity *ret, struct error *err);
+/* File i as it was found; its name is the corpus's. */
+struct index_entry corpus_file(const struct corpus *corpus, int64_t i);
+/* The folder's path; NULL where the files come from a source. */
+const char *corpus_folder(const struct corpus *corpus);
+uint64_t corpus_device(const struct corpus *corpus); /* that the folder lies on */
+
+/* Bytes of file i as they lie there, its header included. Of a folder any number of threads may read at once
+ * beside the corpus's caller, each by a descriptor of its own; else the caller alone. Errors as corpus_read.
+ */
+int corpus_read_bytes(const struct corpus *corpus, int64_t i, int64_t from, uint8_t *out, int64_t count,
+                      struct error *err);
+/* Holds the tokens in these bytes of file i against the vocabulary: whole ones, as of any even place. */
+int corpus_check_bytes(const struct corpus *corpus, int64_t i, int64_t from, const uint8_t *bytes,
+                       int64_t count, struct error *err);
 
 #endif

@@ -47,7 +47,9 @@ static int add_file(struct walk *w, const struct stat *st)
 {
     if (scan_add(w->out, w->path, st->st_size, w->err) < 0)
         return -1;
-    w->out->file[w->out->count - 1].modified = st->st_mtim;
+    struct scan_file *file = &w->out->file[w->out->count - 1];
+    file->modified = st->st_mtim;
+    file->inode = st->st_ino;
     return 0;
 }
 

@@ -13,6 +13,7 @@ struct scan_file {
     int64_t size;
     int64_t skip; /* bytes in front of the first token; set by shard.c */
     struct timespec modified;
+    uint64_t inode;
 };
 
 struct scan {

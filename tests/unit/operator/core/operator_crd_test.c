@@ -303,6 +303,8 @@ Test(operator_crd, what_of_the_trainer_can_change_while_suspended_is_what_no_che
                                              "trainer.isa",
                                              "trainer.allowMixedHardware",
                                              "trainer.device",
+                                             "trainer.data.trust",
+                                             "trainer.data.hash",
                                              "trainer.data.endpoint",
                                              "trainer.data.region",
                                              "trainer.data.cache",

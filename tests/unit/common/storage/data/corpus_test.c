@@ -9,7 +9,7 @@
 
 #include "common/base/prng.h"
 #include "common/os/crypto.h"
-#include "common/storage/data/corpus.h"
+#include "common/storage/data/identify.h"
 
 static char folder[64];
 
@@ -296,11 +296,12 @@ Test(corpus, a_file_that_was_replaced_or_removed_is_an_error)
     corpus_free(c);
 }
 
-static void identify(struct corpus_identity *out)
+static void identify(enum identity_kind kind, struct corpus_identity *out)
 {
+    struct identify_options options = {.kind = kind, .threads = 3};
     struct corpus *c = open_with(2, 0);
     struct error err = {0};
-    cr_assert_eq(corpus_identify(c, out, &err), 0, "%s", err.text);
+    cr_assert_eq(corpus_identify(c, &options, out, &err), 0, "%s", err.text);
     corpus_free(c);
 }
 
@@ -309,32 +310,40 @@ static bool same(const struct corpus_identity *a, const struct corpus_identity *
     return !memcmp(a->sha256, b->sha256, RM_HASH_BYTES);
 }
 
-Test(corpus, the_identity_changes_with_any_name_border_or_byte)
+static void any_change_is_seen(enum identity_kind kind)
 {
     struct corpus_identity first, other;
     put("a", "12345");
     put("b", "678");
-    identify(&first);
+    identify(kind, &first);
     cr_assert_eq(first.files, 2);
     cr_assert_eq(first.bytes, 8);
     put("b", "678");
-    identify(&other);
+    identify(kind, &other);
     cr_assert(same(&first, &other), "written again, it is the same data");
     put("b", "679");
-    identify(&other);
+    identify(kind, &other);
     cr_assert_not(same(&first, &other));
     put("a", "1234");
     put("b", "5678");
-    identify(&other);
+    identify(kind, &other);
     cr_assert_not(same(&first, &other), "the border between the files moved");
     put("a", "12345");
     put("b", "678");
     put("c", "");
-    identify(&other);
+    identify(kind, &other);
     cr_assert_not(same(&first, &other), "an empty file more");
 }
 
-Test(corpus, the_identity_is_the_hash_that_the_docs_describe)
+Test(corpus, the_identity_changes_with_any_name_border_or_byte)
+{
+    any_change_is_seen(IDENTITY_TREE);
+    remove_folder();
+    mkdir(folder, 0777);
+    any_change_is_seen(IDENTITY_CHAIN);
+}
+
+Test(corpus, the_chain_is_the_hash_that_the_docs_describe)
 {
     /* length of the name, name, size, content; numbers as 8 little-endian bytes */
     static const char stream[] = "\1\0\0\0\0\0\0\0"
@@ -348,7 +357,7 @@ Test(corpus, the_identity_is_the_hash_that_the_docs_describe)
     struct corpus_identity is;
     put("a", "12345");
     put("b/c", "");
-    identify(&is);
+    identify(IDENTITY_CHAIN, &is);
     sha256_once(stream, sizeof stream - 1, expected);
     cr_assert_arr_eq(is.sha256, expected, RM_HASH_BYTES);
 }
@@ -363,7 +372,9 @@ Test(corpus, more_files_than_descriptors_can_be_read)
     }
     struct corpus *c = open_with(5, 0);
     struct corpus_identity is;
-    cr_assert_eq(corpus_identify(c, &is, NULL), 0);
+    struct identify_options tree = {.threads = 2}, chain = {.kind = IDENTITY_CHAIN};
+    cr_assert_eq(corpus_identify(c, &tree, &is, NULL), 0);
+    cr_assert_eq(corpus_identify(c, &chain, &is, NULL), 0);
     for (int i = 0; i < 2999; i += 7) {
         snprintf(text, sizeof text, "%05d0", i);
         sample_is(c, i, text);

@@ -10,7 +10,7 @@
 
 #include "common/base/prng.h"
 #include "common/os/crypto.h"
-#include "common/storage/data/corpus.h"
+#include "common/storage/data/identify.h"
 
 enum { MAGIC_16 = 20240520, MAGIC_32 = 20240801, HEADER = 1024 };
 
@@ -250,7 +250,8 @@ Test(shard, a_token_outside_the_vocabulary_is_named_with_its_place)
     cr_assert(strstr(err.text, "/b.bin: token 256 at byte 1036 is not in the model's vocabulary of 256"),
               "%s", err.text);
     err = (struct error){0};
-    cr_assert_eq(corpus_identify(c, &is, &err), -1);
+    struct identify_options tree = {.threads = 2};
+    cr_assert_eq(corpus_identify(c, &tree, &is, &err), -1);
     cr_assert(strstr(err.text, "/b.bin: token 256 at byte 1036"), "%s", err.text);
     corpus_free(c);
 }
@@ -271,9 +272,10 @@ Test(shard, a_token_that_would_be_negative_is_refused)
 
 static void identify(enum corpus_format format, struct corpus_identity *ret)
 {
+    struct identify_options chain = {.kind = IDENTITY_CHAIN};
     struct corpus *c = opened(format, INT32_MAX);
     struct error err = {0};
-    cr_assert_eq(corpus_identify(c, ret, &err), 0, "%s", err.text);
+    cr_assert_eq(corpus_identify(c, &chain, ret, &err), 0, "%s", err.text);
     corpus_free(c);
 }
 

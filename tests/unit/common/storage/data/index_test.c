@@ -1,0 +1,229 @@
+/* The index of a data folder: as bytes, and where it lies. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/os/crypto.h"
+#include "common/storage/data/index_file.h"
+#include "common/storage/data/tree.h"
+
+static struct data_index of_three_files(void)
+{
+    struct data_index index = {0};
+    const struct index_entry file[] = {{"a", 5, 1700000000, 999999999, 17, 0},
+                                       {"b/c \n", 0, -3, 0, 1, 0},
+                                       {"\xff", TREE_CHUNK + 1, 0, 1, UINT64_MAX, 0}};
+    struct error err;
+    for (int i = 0; i < 3; i++)
+        cr_assert_eq(data_index_add(&index, &file[i], &err), 0, "%s", err.text);
+    for (int64_t c = 0; c < index.chunks; c++)
+        memset(index.chunk[c], (int)c + 1, RM_HASH_BYTES);
+    return index;
+}
+
+static struct str as_bytes(const struct data_index *index)
+{
+    struct str text = str_init(DATA_INDEX_BYTES_MAX);
+    struct error err;
+    cr_assert_eq(data_index_write(index, &text, &err), 0, "%s", err.text);
+    return text;
+}
+
+Test(index, what_is_written_is_read_the_same)
+{
+    struct data_index first = of_three_files(), again;
+    struct str text = as_bytes(&first), twice;
+    struct error err;
+    cr_assert_eq(data_index_read(&again, text.data, text.length, "index", &err), 0, "%s", err.text);
+    cr_assert_eq(again.count, 3);
+    cr_assert_eq(again.chunks, 3);
+    cr_assert_eq(again.file[2].first, 1);
+    for (int i = 0; i < 3; i++)
+        cr_assert(data_index_same(&first.file[i], &again.file[i]) &&
+                  !strcmp(first.file[i].name, again.file[i].name));
+    cr_assert_eq(data_index_find(&again, "b/c \n"), &again.file[1]);
+    cr_assert_null(data_index_find(&again, "b"));
+    twice = as_bytes(&again);
+    cr_assert(text.length == twice.length && !memcmp(text.data, twice.data, text.length));
+    str_clear(&text);
+    str_clear(&twice);
+    data_index_clear(&first);
+    data_index_clear(&again);
+}
+
+static void refuses(const void *bytes, size_t length, const char *part)
+{
+    struct data_index index;
+    struct error err = {0};
+    char *exact = malloc(length + !length); /* so that a sanitizer sees a step over its end */
+    if (length)
+        memcpy(exact, bytes, length);
+    cr_assert_eq(data_index_read(&index, exact, length, "data/.ringmaster-index", &err), -1, "%zu bytes",
+                 length);
+    cr_assert_eq(err.code, ERR_DATA);
+    cr_assert(strstr(err.text, "data/.ringmaster-index") == err.text && strstr(err.text, part), "%s",
+              err.text);
+    cr_assert(strstr(err.text, "ringmaster data index"), "what to do: %s", err.text);
+    data_index_clear(&index);
+    free(exact);
+}
+
+Test(index, one_that_is_cut_anywhere_is_refused)
+{
+    struct data_index index = of_three_files();
+    struct str text = as_bytes(&index);
+    for (size_t length = 0; length < text.length; length++)
+        refuses(text.data, length, "cut short");
+    str_add(&text, "x", 1);
+    refuses(text.data, text.length, "longer than it says");
+    str_clear(&text);
+    data_index_clear(&index);
+}
+
+Test(index, one_in_which_any_byte_is_another_is_refused)
+{
+    struct data_index index = of_three_files();
+    struct str text = as_bytes(&index);
+    for (size_t at = 0; at < text.length; at++) {
+        text.data[at] ^= 0x10;
+        refuses(text.data, text.length, "data/.ringmaster-index");
+        text.data[at] ^= 0x10;
+    }
+    str_clear(&text);
+    data_index_clear(&index);
+}
+
+static void seal(struct str *text)
+{
+    sha256_once(text->data, text->length - RM_HASH_BYTES,
+                (uint8_t *)text->data + text->length - RM_HASH_BYTES);
+}
+
+/* Where the entries of the three files begin. */
+enum { FIRST = 40, SECOND = FIRST + 32 + 1, THIRD = SECOND + 32 + 5 };
+
+Test(index, one_whose_hash_is_right_is_still_held_against_itself)
+{
+    static const struct {
+        size_t at;
+        uint8_t byte;
+        const char *part;
+    } table[] = {{8, 2, "newer release (version 2"},
+                 {8, 0, "no version"},
+                 {14, 1, "no version"},
+                 {16, 2, "fewer chunks"},
+                 {16, 4, "missing"},
+                 {16, 9, "no room"},
+                 {24, 2, "more chunks"},
+                 {24, 4, "missing"},
+                 {31, 0x80, "no room"},
+                 {FIRST + 7, 0x80, "can't be so"},
+                 {FIRST + 3, 4, "more chunks"},
+                 {FIRST + 19, 0x7f, "can't be so"},
+                 {FIRST + 20, 2, "can't be so"},
+                 {FIRST + 20, 0, "can't be so"},
+                 {FIRST + 23, 0x80, "longer than"},
+                 {FIRST + 32, '.', "can't be so"},
+                 {FIRST + 32, '/', "can't be so"},
+                 {FIRST + 32, 'c', "does not come behind"},
+                 {SECOND + 32, 'A', "does not come"},
+                 {SECOND + 34, '.', "can't be so"},
+                 {SECOND + 34, '/', "can't be so"},
+                 {SECOND + 3, 1, "more chunks"},
+                 {THIRD + 3, 0, "fewer chunks"}};
+    struct data_index index = of_three_files();
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        struct str text = as_bytes(&index);
+        text.data[table[i].at] = (char)table[i].byte;
+        seal(&text);
+        refuses(text.data, text.length, table[i].part);
+        str_clear(&text);
+    }
+    data_index_clear(&index);
+}
+
+Test(index, a_file_is_the_same_by_size_time_and_inode)
+{
+    const struct index_entry is = {"a", 5, 6, 7, 8, 0};
+    struct index_entry other[] = {is, is, is, is, is};
+    other[0].bytes++;
+    other[1].seconds--;
+    other[2].nanoseconds++;
+    other[3].inode++;
+    for (int i = 0; i < 4; i++)
+        cr_assert_not(data_index_same(&is, &other[i]), "%d", i);
+    cr_assert(data_index_same(&is, &other[4]));
+}
+
+static char folder[64], data[80];
+
+static void make_folder(void)
+{
+    snprintf(folder, sizeof folder, "/tmp/index-test-XXXXXX");
+    cr_assert(mkdtemp(folder));
+    snprintf(data, sizeof data, "%s/data", folder);
+    cr_assert_eq(mkdir(data, 0755), 0);
+}
+
+static void remove_folder(void)
+{
+    char path[RM_URI_MAX];
+    for (int place = 0; place < DATA_INDEX_PLACES; place++) {
+        data_index_path(data, place, path);
+        unlink(path);
+    }
+    rmdir(data);
+    rmdir(folder);
+}
+
+TestSuite(index_file, .init = make_folder, .fini = remove_folder);
+
+Test(index_file, it_lies_in_the_folder_under_a_hidden_name_or_beside_it)
+{
+    static const struct {
+        const char *folder;
+        int place;
+        const char *path;
+    } table[] = {{"/d/books", 0, "/d/books/.ringmaster-index"},
+                 {"/d/books", 1, "/d/books.ringmaster-index"},
+                 {"/d/books//", 0, "/d/books/.ringmaster-index"},
+                 {"/d/books//", 1, "/d/books.ringmaster-index"},
+                 {"/", 0, "/.ringmaster-index"},
+                 {"/", 1, ""}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        char path[RM_URI_MAX];
+        data_index_path(table[i].folder, table[i].place, path);
+        cr_assert_str_eq(path, table[i].path, "row %zu", i);
+    }
+}
+
+Test(index_file, it_is_saved_over_an_older_one_and_loaded)
+{
+    struct data_index index = of_three_files(), loaded;
+    char path[RM_URI_MAX], expected[RM_URI_MAX];
+    struct error err;
+    data_index_path(data, 0, expected);
+    cr_assert_eq(data_index_load(&loaded, expected, &err), -1);
+    cr_assert_eq(err.code, ERR_NOT_FOUND);
+    for (int i = 0; i < 2; i++)
+        cr_assert_eq(data_index_save(&index, data, path, &err), 0, "%s", err.text);
+    cr_assert_str_eq(path, expected);
+    cr_assert_eq(data_index_load(&loaded, path, &err), 0, "%s", err.text);
+    cr_assert_eq(loaded.count, 3);
+    data_index_clear(&index);
+    data_index_clear(&loaded);
+}
+
+Test(index_file, what_is_no_file_is_no_index)
+{
+    struct data_index loaded;
+    char path[RM_URI_MAX];
+    struct error err = {0};
+    data_index_path(data, 0, path);
+    cr_assert_eq(mkfifo(path, 0644), 0);
+    cr_assert_eq(data_index_load(&loaded, path, &err), -1);
+    cr_assert(err.code == ERR_DATA && strstr(err.text, "this is no file"), "%s", err.text);
+}
