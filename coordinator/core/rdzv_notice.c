@@ -72,6 +72,7 @@ void rdzv_noticed(const struct turn *turn, struct rdzv_worker *w, const struct m
         withdraw(turn, w);
     else if (take_word(said, turn->now, &is)) {
         text_copy(w->pool, sizeof w->pool, said->pool);
+        text_copy(w->machine, sizeof w->machine, said->machine);
         hear_notice(turn, w, &is);
     }
 }
