@@ -183,7 +183,7 @@ static bool goes_before(const struct worth *a, const struct worth *b)
 }
 
 /* Of the live ones, or of those alone who may be relieved; -1: there is none. */
-static int least_worth(const struct planner *p, bool relieved)
+static int least_worth(struct planner *p, bool relieved)
 {
     int victim = -1;
     struct worth least = {0};

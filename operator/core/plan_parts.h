@@ -102,7 +102,7 @@ bool surge_leaves_by_itself(const struct planner *p, int index); /* that will, w
 int surge_decide(const struct planner *p); /* how many more than the target are wanted */
 void surge_ask(struct planner *p);         /* whom the coordinator is to let go when it may */
 void surge_say_asked(const struct planner *p, char out[OP_RELIEF_MAX]); /* for poller_say */
-bool surge_relieves(const struct planner *p, int index); /* it is uneasy, and all places are taken without */
+bool surge_relieves(struct planner *p, int index); /* it is uneasy, and all places are taken without */
 /* Tells that it goes, or has gone, and from where. */
 void surge_relieve(struct planner *p, const struct pod_view *pod);
 bool surge_is_more(const struct planner *p, int index); /* its pod, to be made, is for more than the places */

@@ -8,7 +8,8 @@
  * When that is its coordinator decides, which is asked with each question for its status, from before the
  * replacement is made: it alone knows whose place who comes has taken, as others may go at the same time
  * whose machines *will* go. We tell nobody to leave on account of who waits beside a ring. Of a replacement
- * that was in the ring before that was asked we do.
+ * that was in the ring before that was asked we do; but nobody by its machine's own word who has not had that
+ * machine for a minute: whoever lies in its name could have each one leave that comes there.
  *
  * Whose machine *will* go at a moment that is known trains on, and its coordinator lets it go when another
  * one has its place, or when it is time. So for each of those another one is made at once, and nobody is told
@@ -17,6 +18,8 @@
 
 #include "operator/core/plan_parts.h"
 #include "operator/core/pod.h"
+
+enum { APART_MS = 60 * 1000 }; /* as coordinator/core/rdzv_machine.h has it */
 
 /* NULL: it is not connected under its attempt. */
 static const struct op_present *present(const struct planner *p, int index)
@@ -129,11 +132,30 @@ static int in_their_places(const struct planner *p)
     return count;
 }
 
-bool surge_relieves(const struct planner *p, int index)
+/* Nobody but its machine itself says that it may go. */
+static bool is_told_alone(const struct planner *p, int index)
+{
+    const struct pod_view *pod = placed_pod(p, index);
+    const struct node_view *node = find_node(p, pod);
+    return !(node && *node->may_leave) && !plan_may_return(p, pod);
+}
+
+static int64_t relieved_from(const struct planner *p, int index)
+{
+    const struct pod_view *pod = placed_pod(p, index);
+    int64_t since_ms = pod->bound_ms ? pod->bound_ms : pod->created_ms;
+    return is_told_alone(p, index) ? since_ms + APART_MS : 0;
+}
+
+bool surge_relieves(struct planner *p, int index)
 {
     const struct coordinator_view *view = find_coordinator_view(p);
     if (!is_heard(p) || view->state != STATUS_TRAINING || !may_have_to_go(p, index))
         return false;
+    if (p->s->now_ms < relieved_from(p, index)) {
+        plan_wake(p, relieved_from(p, index));
+        return false;
+    }
     const struct op_present *there = present(p, index);
     int places = find_places(p), least = p->job->workers_min;
     int stay = in_their_places(p) - (there && there->in_ring);

@@ -307,6 +307,32 @@ Test(operator_sim, one_who_comes_is_never_counted_for_two_who_go, .timeout = 300
     cr_assert_gt(relieved, MIXED, "some of them as they may have to: %d", relieved);
 }
 
+/* A machine tells each worker that comes there that it may go, and does not. Who takes the place of a lost
+ * one may be put there again. */
+Test(operator_sim, who_lies_in_a_machines_name_has_one_leave_it_a_minute, .timeout = 300)
+{
+    int relieved = 0;
+    for (uint64_t seed = 1; seed <= MIXED; seed++) {
+        struct run r = begin(seed);
+        r.w->mixed = r.w->sidecars = r.w->single = r.w->launched = r.w->idles = false;
+        r.w->lies = true;
+        for (int i = 0; i < ROUNDS && world_training(r.w) < 3; i++)
+            turn(&r, false);
+        for (int i = 0; i < 2 * ROUNDS; i++) {
+            r.w->step = 0;
+            world_lie(r.w);
+            if (chance(&r, 10))
+                world_lose_one(r.w);
+            crash_now_and_then(&r);
+            cr_assert_str_eq(r.w->wrong, "", "seed %llu, round %d: %s", (unsigned long long)seed, i,
+                             r.w->wrong);
+        }
+        relieved += r.w->relieved;
+        end(&r);
+    }
+    cr_assert_gt(relieved, 2 * MIXED, "workers that leave that machine are among what happens: %d", relieved);
+}
+
 /* Machines go, and what they take along; the operator is killed and deposed, and pods that wait are deleted.
  * What a deposed leader had begun may still make a pod, until the next one sees it. */
 static int be_idle(struct run *r)

@@ -80,6 +80,16 @@ static bool body_says(struct cast *c, const char *wanted)
     return there;
 }
 
+static bool told_relieved(struct cast *c)
+{
+    bool told = false;
+    struct op_plan *plan = cast_plan(c);
+    for (int i = 0; i < plan->events_count; i++)
+        told = told || !strcmp(plan->event[i].reason, "Relieved");
+    plan_free(plan);
+    return told;
+}
+
 Test(operator_surge, of_a_machine_that_may_go_nobody_leaves_before_another_one_is_in_the_ring)
 {
     struct cast *c = with_one_more("{}");
@@ -116,6 +126,30 @@ Test(operator_surge, what_its_coordinator_was_told_counts_like_a_word_of_the_nod
     comes(c, 3, true);
     cr_assert(cast_says(c, "event Relieved  worker 1 leaves node-1, which may go, as it was told; another "));
     cast_free(c);
+}
+
+/* Whoever lies in its name can't have each one leave that comes there. */
+Test(operator_surge, by_its_machines_own_word_nobody_is_relieved_who_has_not_had_it_for_a_minute)
+{
+    static const int64_t had_ms = 20 * 1000, minute_ms = 60 * 1000;
+    for (int by_node = 0; by_node < 2; by_node++) {
+        struct cast *c = cast_training("{}");
+        cast_worker(c, 1)->bound_ms = c->now_ms - had_ms;
+        c->coordinator.worker[1].may_go = true;
+        cast_settle(c);
+        comes(c, 3, true);
+        if (by_node)
+            cordon(c, 1);
+        cr_assert_eq(told_relieved(c), by_node, "what its Node says is no word of a stranger's");
+        if (!by_node) {
+            struct op_plan *plan = cast_plan(c);
+            cr_assert_leq(plan->wake_ms, c->now_ms + minute_ms - had_ms);
+            plan_free(plan);
+            c->now_ms += minute_ms - had_ms;
+            cr_assert(told_relieved(c));
+        }
+        cast_free(c);
+    }
 }
 
 static void will_go(struct cast *c, int worker)
