@@ -53,7 +53,7 @@ static void hear_notice(const struct turn *turn, struct rdzv_worker *w, const st
     RM_ASSERT(!w->released, "worker %d is let go, and its notices are told", rdzv_index(turn->st, w));
     if (news == NOTICE_SAME)
         return;
-    if (news == NOTICE_MILDER)
+    if (news == NOTICE_MILDER || news == NOTICE_INSTEAD)
         tell_notice(turn, w, TELL_NOTICE_WITHDRAWN, &w->notice);
     if (news != NOTICE_SOONER && news != NOTICE_LATER)
         tell_notice(turn, w, TELL_NOTICE_RECEIVED, is);
