@@ -47,7 +47,7 @@ static void allocate(struct op_slot *slot)
     if (slot->state != OP_SLOT_SKIPPED)
         slot->attempt++;
     slot->state = OP_SLOT_WANTED;
-    slot->asked = false;
+    slot->asked = slot->told = false;
 }
 
 static bool is_quarantined(const struct planner *p, int index)

@@ -105,6 +105,34 @@ void surge_ask(struct planner *p)
         }
 }
 
+/* A word that its metadata says as well its coordinator tells. Of one on a Node that goes for good, or is not
+ * to be seen, nothing is withdrawn. */
+static void tell_of(struct planner *p, int index)
+{
+    struct op_slot *slot = &p->next.workers.slot[index];
+    const struct pod_view *pod = placed_pod(p, index);
+    const struct node_view *node = find_node(p, pod);
+    const struct op_present *there = present(p, index);
+    bool heard = there && (there->may_go || there->will_go);
+    if (!node || slot->state != OP_SLOT_PRESENT)
+        return;
+    if (*node->may_leave && !slot->told && !heard) {
+        plan_event(p, false, "NoticeReceived", "Replace", "worker %d: its machine may go: %s %s", index,
+                   node->name, node->may_leave);
+        slot->told = true;
+    } else if (slot->told && !*node->may_leave && !*node->leave) {
+        plan_event(p, false, "NoticeWithdrawn", "Replace",
+                   "worker %d: its machine %s does not go: nobody says so any more", index, node->name);
+        slot->told = false;
+    }
+}
+
+void surge_tell(struct planner *p)
+{
+    for (int i = 0; i < RM_WORKERS_MAX && p->mode == OP_RUN && !p->finishing; i++)
+        tell_of(p, i);
+}
+
 /* "relieve=2.1,4.3&stay=3": of whom that stands in the status, so that it is known why they went. */
 void surge_say_asked(const struct planner *p, char out[OP_RELIEF_MAX])
 {

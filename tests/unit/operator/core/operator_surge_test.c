@@ -128,6 +128,52 @@ Test(operator_surge, what_its_coordinator_was_told_counts_like_a_word_of_the_nod
     cast_free(c);
 }
 
+static int told_so(struct cast *c, const char *reason, const char *note)
+{
+    int count = 0;
+    struct op_plan *plan = cast_plan(c);
+    for (int i = 0; i < plan->events_count; i++)
+        count += !strcmp(plan->event[i].reason, reason) && !strcmp(plan->event[i].note, note);
+    plan_free(plan);
+    return count;
+}
+
+Test(operator_surge, a_word_of_its_node_is_told_once_and_so_is_its_end)
+{
+    static const char may[] = "worker 2: its machine may go: node-2 has the taint karpenter.sh/disrupted";
+    static const char gone[] = "worker 2: its machine node-2 does not go: nobody says so any more";
+    struct cast *c = cast_training("{}");
+    text_copy(c->node[2].may_leave, sizeof c->node[2].may_leave, "has the taint karpenter.sh/disrupted");
+    cr_assert_eq(told_so(c, "NoticeReceived", may), 1);
+    cast_settle(c);
+    cr_assert_eq(told_so(c, "NoticeReceived", may), 0);
+    c->memo = (struct op_memo){.dry_generation = c->job.generation}; /* another process of the operator's */
+    cr_assert_eq(told_so(c, "NoticeReceived", may), 0);
+    *c->node[2].may_leave = 0;
+    cr_assert_eq(told_so(c, "NoticeWithdrawn", gone), 1);
+    cast_settle(c);
+    cr_assert_eq(told_so(c, "NoticeWithdrawn", gone), 0);
+    cordon(c, 2);
+    cr_assert_eq(told_so(c, "NoticeReceived", "worker 2: its machine may go: node-2 is cordoned"), 1);
+    cast_free(c);
+}
+
+Test(operator_surge, what_its_metadata_says_too_is_told_by_its_coordinator_alone)
+{
+    struct cast *c = cast_training("{}");
+    c->coordinator.worker[2].may_go = true;
+    cordon(c, 2);
+    cast_settle(c);
+    cr_assert_not(slot(c, 2)->told);
+    c->coordinator.worker[2].may_go = false;
+    cast_settle(c);
+    cr_assert(slot(c, 2)->told, "the Node still says so");
+    text_copy(c->node[2].leave, sizeof c->node[2].leave, "is being deleted");
+    *c->node[2].may_leave = 0;
+    cr_assert_not(cast_says(c, "NoticeWithdrawn"), "it goes");
+    cast_free(c);
+}
+
 /* Whoever lies in its name can't have each one leave that comes there. */
 Test(operator_surge, by_its_machines_own_word_nobody_is_relieved_who_has_not_had_it_for_a_minute)
 {
