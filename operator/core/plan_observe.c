@@ -216,7 +216,8 @@ static void observe_worker(struct planner *p, int index)
     note_end(p, slot, pod, p->lost[index]);
     bool blamed =
         !is_stopping(p) && account_blames_node(&p->next, pod, pod && others_train(p, pod->node), &ending);
-    if (blamed)
+    bool tolerated = !strcmp(ending.reason, "NodeLeaves") && pod && pod->undrained;
+    if (blamed || tolerated) /* no taint keeps the next one from it */
         account_unfit(&p->next.workers.unfit.nodes, pod->node);
     else if (ending.counted == OP_COUNT_MISFIT)
         note_unfit(p, pod);

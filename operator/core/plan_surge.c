@@ -117,8 +117,10 @@ static void tell_of(struct planner *p, int index)
     if (!node || slot->state != OP_SLOT_PRESENT)
         return;
     if (*node->may_leave && !slot->told && !heard) {
-        plan_event(p, false, "NoticeReceived", "Replace", "worker %d: its machine may go: %s %s", index,
-                   node->name, node->may_leave);
+        bool karpenters = pod->undrained && strstr(node->may_leave, "karpenter.sh/");
+        plan_event(p, false, "NoticeReceived", "Replace", "worker %d: its machine may go: %.80s %s%s", index,
+                   node->name, node->may_leave,
+                   karpenters ? "; its pod tolerates it, so Karpenter won't drain it" : "");
         slot->told = true;
     } else if (slot->told && !*node->may_leave && !*node->leave) {
         plan_event(p, false, "NoticeWithdrawn", "Replace",

@@ -324,6 +324,17 @@ static void read_end(const struct js *pod_status, struct pod_view *pod)
         pod->finished_ms = told_ms;
 }
 
+/* One without a key is for all taints. */
+static bool tolerates_karpenter(const struct js *list)
+{
+    for (size_t i = 0; i < js_size(list); i++) {
+        const char *key = js_as_string(js_get(js_at(list, i), "key"));
+        if (!key || !*key || notice_of_taint(key) == NOTICE_KARPENTER)
+            return true;
+    }
+    return false;
+}
+
 int pod_project(const struct js *object, struct pod_view *ret, struct error *err)
 {
     struct pod_view pod = {0};
@@ -351,6 +362,7 @@ int pod_project(const struct js *object, struct pod_view *ret, struct error *err
     read_what_ran(read_at(object, "spec.initContainers"), read_at(object, "status.initContainerStatuses"),
                   OP_INSTALLER, pod.bundle);
     resources_of_pod(js_get(object, "spec"), &pod.asked);
+    pod.undrained = tolerates_karpenter(read_at(object, "spec.tolerations"));
     if (*pod.node && !pod.bound_ms) /* told to go there by somebody else than a scheduler */
         pod.bound_ms = pod.taken_ms;
     *ret = pod;

@@ -50,7 +50,9 @@ struct pod_view {
     bool elsewhere;                        /* it says that its machine does not fit the job: */
     char unfit[RM_WHY_MAX * 2 / 3];
     struct op_last_word
-        last_word;          /* a coordinator's; of a worker's its exit code and reason mean something */
+        last_word;  /* a coordinator's; of a worker's its exit code and reason mean something */
+    bool undrained; /* it tolerates Karpenter's taint: Karpenter evicts no such pod, and the next one may be
+                       put on a machine that goes */
     int64_t deletion_cost;  /* controller.kubernetes.io/pod-deletion-cost; 0 */
     struct resources asked; /* by all of it together */
     int64_t bound_ms;       /* when it got its node; 0: it has none */

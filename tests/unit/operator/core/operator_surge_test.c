@@ -158,6 +158,27 @@ Test(operator_surge, a_word_of_its_node_is_told_once_and_so_is_its_end)
     cast_free(c);
 }
 
+Test(operator_surge, of_a_pod_that_karpenter_does_not_drain_it_is_said_and_the_next_one_avoids_that_machine)
+{
+    struct cast *c = cast_training("{}");
+    cast_worker(c, 2)->undrained = true;
+    text_copy(c->node[2].may_leave, sizeof c->node[2].may_leave, "has the taint karpenter.sh/disrupted");
+    cr_assert(cast_says(c, "event NoticeReceived  worker 2: its machine may go: node-2 has the taint "
+                           "karpenter.sh/disrupted; its pod tolerates it, so Karpenter won't drain it"));
+    all_stay(c);
+    text_copy(c->node[2].leave, sizeof c->node[2].leave, "is being deleted");
+    cast_settle(c);
+    cr_assert_eq(slot(c, 2)->state, OP_SLOT_ENDED);
+    cr_assert_eq(c->job.status.workers.unfit.nodes.count, 1);
+    cr_assert_str_eq(c->job.status.workers.unfit.nodes.name[0], "node-2");
+    cast_free(c);
+    c = cast_training("{}");
+    text_copy(c->node[2].leave, sizeof c->node[2].leave, "is being deleted");
+    cast_settle(c);
+    cr_assert_eq(c->job.status.workers.unfit.nodes.count, 0, "the taint keeps others from it");
+    cast_free(c);
+}
+
 Test(operator_surge, what_its_metadata_says_too_is_told_by_its_coordinator_alone)
 {
     struct cast *c = cast_training("{}");
