@@ -47,7 +47,8 @@ static void allocate(struct op_slot *slot)
     if (slot->state != OP_SLOT_SKIPPED)
         slot->attempt++;
     slot->state = OP_SLOT_WANTED;
-    slot->asked = slot->told = false;
+    slot->asked = false;
+    slot->told_ms = 0;
 }
 
 static bool is_quarantined(const struct planner *p, int index)

@@ -90,7 +90,8 @@ static bool has_ended(struct planner *p, const struct pod_view *pod, int index, 
     }
     if (pod && pod_is_over(pod) && awaits_kubelet(p, pod))
         return false;
-    bool by_itself = pod && pod->role == OP_WORKER && surge_leaves_by_itself(p, index);
+    bool by_itself =
+        pod && pod->role == OP_WORKER && (surge_leaves_by_itself(p, index) || surge_holds(p, index));
     bool leaves = node && *node->leave && !by_itself;
     if (pod && !pod_is_over(pod) && !pod->deletion_ms && !*pod->disruption && !leaves)
         return false;

@@ -11,6 +11,9 @@
  * that was in the ring before that was asked we do; but nobody by its machine's own word who has not had that
  * machine for a minute: whoever lies in its name could have each one leave that comes there.
  *
+ * Nor does a taint by which a machine *will* go end who trains there at once where fewer than min would be
+ * left: half of the time that such a taint promises is for the replacement.
+ *
  * Whose machine *will* go at a moment that is known trains on, and its coordinator lets it go when another
  * one has its place, or when it is time. So for each of those another one is made at once, and nobody is told
  * to leave by us. */
@@ -49,6 +52,52 @@ static bool will_go(const struct planner *p, int index)
     return there && there->will_go;
 }
 
+/* Its Node has a taint by which its machine will go after a while. */
+static bool is_tainted(const struct planner *p, int index)
+{
+    const struct pod_view *pod = placed_pod(p, index);
+    const struct node_view *node = find_node(p, pod);
+    return node && *node->leave && node->lead_ms && p->next.workers.slot[index].state == OP_SLOT_PRESENT;
+}
+
+/* Of those who train, others that stay. */
+static int others_staying(const struct planner *p, int index)
+{
+    int count = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct pod_view *pod = i != index ? placed_pod(p, i) : NULL;
+        const struct node_view *node = find_node(p, pod);
+        const struct op_present *there = pod ? present(p, i) : NULL;
+        count += there && there->in_ring && !there->will_go && !(node && *node->leave);
+    }
+    return count;
+}
+
+/* Half of what the taint promises is for the replacement, the other half for the leave. */
+static int64_t held_until(const struct planner *p, int index, const struct node_view *node)
+{
+    int64_t told_ms = p->next.workers.slot[index].told_ms;
+    return (told_ms ? told_ms : p->s->now_ms) + node->lead_ms / 2;
+}
+
+bool surge_holds(struct planner *p, int index)
+{
+    const struct coordinator_view *view = find_coordinator_view(p);
+    const struct pod_view *pod = placed_pod(p, index);
+    const struct node_view *node = find_node(p, pod);
+    const struct op_present *there = pod ? present(p, index) : NULL;
+    if (!node || !*node->leave || !node->lead_ms || pod->deletion_ms || *pod->disruption)
+        return false;
+    if (!is_heard(p) || view->state != STATUS_TRAINING || !there || !there->in_ring ||
+        others_staying(p, index) >= p->job->workers_min)
+        return false;
+    int64_t until_ms = held_until(p, index, node);
+    if (p->s->now_ms >= until_ms)
+        return false;
+    plan_wake(p, until_ms);
+    return true;
+}
+
 /* A coordinator that says nothing lets nobody go. */
 bool surge_leaves_by_itself(const struct planner *p, int index)
 {
@@ -65,7 +114,7 @@ static bool was_asked(const struct planner *p, int index)
 static bool may_have_to_go(const struct planner *p, int index)
 {
     const struct pod_view *pod = placed_pod(p, index);
-    if (!pod || will_go(p, index))
+    if (!pod || will_go(p, index) || is_tainted(p, index))
         return false;
     const struct node_view *node = find_node(p, pod);
     const struct op_present *there = present(p, index);
@@ -75,7 +124,7 @@ static bool may_have_to_go(const struct planner *p, int index)
 
 bool surge_is_uneasy(const struct planner *p, int index)
 {
-    return may_have_to_go(p, index) || will_go(p, index);
+    return may_have_to_go(p, index) || will_go(p, index) || is_tainted(p, index);
 }
 
 /* Of those who leave by themselves the job is told how many more it is to have, not asked. */
@@ -84,7 +133,7 @@ int surge_decide(const struct planner *p)
     int may = 0, will = 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         may += may_have_to_go(p, i);
-        will += will_go(p, i);
+        will += will_go(p, i) || is_tainted(p, i);
     }
     return (may < p->job->surge ? may : p->job->surge) + will;
 }
@@ -116,16 +165,18 @@ static void tell_of(struct planner *p, int index)
     bool heard = there && (there->may_go || there->will_go);
     if (!node || slot->state != OP_SLOT_PRESENT)
         return;
-    if (*node->may_leave && !slot->told && !heard) {
-        bool karpenters = pod->undrained && strstr(node->may_leave, "karpenter.sh/");
-        plan_event(p, false, "NoticeReceived", "Replace", "worker %d: its machine may go: %.80s %s%s", index,
-                   node->name, node->may_leave,
+    bool will = is_tainted(p, index);
+    const char *why = will ? node->leave : node->may_leave;
+    bool karpenters = pod->undrained && strstr(why, "karpenter.sh/");
+    if (*why && !slot->told_ms && !heard) {
+        plan_event(p, false, "NoticeReceived", "Replace", "worker %d: its machine %s go: %.80s %s%s", index,
+                   will ? "will" : "may", node->name, why,
                    karpenters ? "; its pod tolerates it, so Karpenter won't drain it" : "");
-        slot->told = true;
-    } else if (slot->told && !*node->may_leave && !*node->leave) {
+        slot->told_ms = p->s->now_ms / 1000 * 1000;
+    } else if (slot->told_ms && !*node->may_leave && !*node->leave) {
         plan_event(p, false, "NoticeWithdrawn", "Replace",
                    "worker %d: its machine %s does not go: nobody says so any more", index, node->name);
-        slot->told = false;
+        slot->told_ms = 0;
     }
 }
 
@@ -157,7 +208,7 @@ static int in_their_places(const struct planner *p)
     int count = 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct op_present *there = find_live(p, i) ? present(p, i) : NULL;
-        count += there && there->in_ring && !there->will_go;
+        count += there && there->in_ring && !there->will_go && !is_tainted(p, i);
     }
     return count;
 }

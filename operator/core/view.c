@@ -379,9 +379,10 @@ static void read_taint(const char *key, struct node_view *node)
     enum notice_source source = notice_of_taint(key);
     if (source == NOTICE_SOURCES || source == NOTICE_AUTOSCALER_CANDIDATE || source == NOTICE_OUT_OF_SERVICE)
         return;
-    if (notice_kind(source)->certainty == NOTICE_WILL)
+    if (notice_kind(source)->certainty == NOTICE_WILL) {
         snprintf(node->leave, sizeof node->leave, "has the taint %.100s", key);
-    else if (source != NOTICE_CORDON) /* which spec.unschedulable says as well, and in better words */
+        node->lead_ms = notice_kind(source)->lead / RM_MS;
+    } else if (source != NOTICE_CORDON) /* which spec.unschedulable says as well, and in better words */
         snprintf(node->may_leave, sizeof node->may_leave, "has the taint %.100s", key);
 }
 
@@ -397,8 +398,10 @@ static void read_leaving(const struct js *object, struct node_view *node)
         read_text(js_at(taints, i), "key", key, sizeof key);
         read_taint(key, node);
     }
-    if (js_as_string(read_at(object, "metadata.deletionTimestamp")))
+    if (js_as_string(read_at(object, "metadata.deletionTimestamp"))) {
         text_copy(node->leave, sizeof node->leave, "is being deleted");
+        node->lead_ms = 0;
+    }
 }
 
 /* A machine whose kubelet says nothing more is told as such when Kubernetes has waited for 50 s

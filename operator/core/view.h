@@ -80,6 +80,7 @@ struct node_view {
     int64_t unseen_ms; /* nobody saw it alive after that, as far as is known; 0: its kubelet speaks */
     char leave[2 * OP_REASON_MAX]; /* "has the taint T", "is being deleted": it will go; "" where nobody says
                                       so */
+    int64_t lead_ms; /* what is promised from its taint on; 0: no taint says it, or nothing is */
     char may_leave[2 * OP_REASON_MAX]; /* "has the taint T", "is cordoned": it may go; "" where nobody says
                                           so */
     struct price_machine machine;      /* by its labels */

@@ -185,10 +185,10 @@ Test(operator_surge, what_its_metadata_says_too_is_told_by_its_coordinator_alone
     c->coordinator.worker[2].may_go = true;
     cordon(c, 2);
     cast_settle(c);
-    cr_assert_not(slot(c, 2)->told);
+    cr_assert_not(slot(c, 2)->told_ms);
     c->coordinator.worker[2].may_go = false;
     cast_settle(c);
-    cr_assert(slot(c, 2)->told, "the Node still says so");
+    cr_assert(slot(c, 2)->told_ms, "the Node still says so");
     text_copy(c->node[2].leave, sizeof c->node[2].leave, "is being deleted");
     *c->node[2].may_leave = 0;
     cr_assert_not(cast_says(c, "NoticeWithdrawn"), "it goes");
@@ -217,6 +217,60 @@ Test(operator_surge, by_its_machines_own_word_nobody_is_relieved_who_has_not_had
         }
         cast_free(c);
     }
+}
+
+static void taint(struct cast *c, int node, int64_t lead_ms)
+{
+    text_copy(c->node[node].leave, sizeof c->node[node].leave,
+              "has the taint aws-node-termination-handler/spot-itn");
+    c->node[node].lead_ms = lead_ms;
+}
+
+/* Three train, of at least three. */
+Test(operator_surge, by_a_taint_alone_nobody_leaves_at_once_where_fewer_than_min_would_be_left)
+{
+    static const int64_t lead_ms = 120 * 1000;
+    struct cast *c = cast_training("{\"workers\":{\"min\":3}}");
+    taint(c, 2, lead_ms);
+    cr_assert(cast_says(c, "event NoticeReceived  worker 2: its machine will go: node-2 has the taint "
+                           "aws-node-termination-handler/spot-itn"));
+    cast_settle(c);
+    cr_assert_eq(slot(c, 2)->state, OP_SLOT_PRESENT, "%s", c->job.status.message);
+    cr_assert_eq(slot(c, 3)->state, OP_SLOT_WANTED, "another one is made at once, whatever surge says");
+    cr_assert(body_says(c, "\"values\":[\"node-2\"]"), "elsewhere");
+    struct op_plan *plan = cast_plan(c);
+    cr_assert_leq(plan->wake_ms, c->now_ms + lead_ms / 2, "it wakes by itself");
+    plan_free(plan);
+    comes(c, 3, true);
+    cast_settle(c);
+    cr_assert_eq(slot(c, 2)->state, OP_SLOT_ENDED, "its place is taken");
+    cr_assert_eq(slot(c, 3)->state, OP_SLOT_PRESENT);
+    cast_free(c);
+}
+
+Test(operator_surge,
+     nor_is_it_kept_for_longer_than_half_of_what_the_taint_promises_or_once_its_node_is_deleted)
+{
+    static const int64_t lead_ms = 120 * 1000;
+    for (int deleted = 0; deleted < 2; deleted++) {
+        struct cast *c = cast_training("{\"workers\":{\"min\":3}}");
+        taint(c, 2, lead_ms);
+        cast_settle(c);
+        all_stay(c);
+        if (deleted) {
+            text_copy(c->node[2].leave, sizeof c->node[2].leave, "is being deleted");
+            c->node[2].lead_ms = 0;
+        } else
+            c->now_ms += lead_ms / 2;
+        cast_settle(c);
+        cr_assert_eq(slot(c, 2)->state, OP_SLOT_ENDED, "%d", deleted);
+        cast_free(c);
+    }
+    struct cast *c = cast_training("{}");
+    taint(c, 2, lead_ms);
+    cast_settle(c);
+    cr_assert_eq(slot(c, 2)->state, OP_SLOT_ENDED, "two are enough");
+    cast_free(c);
 }
 
 static void will_go(struct cast *c, int worker)

@@ -253,6 +253,7 @@ Test(operator_view, taints_that_announce_the_end_are_leave_signals_and_hiccups_a
         cr_assert_eq(node_project(object, &node, NULL), 0);
         cr_assert_eq(*node.leave != 0, taints[i].leaves, "%s", taints[i].key);
         cr_assert_eq(*node.may_leave != 0, taints[i].may_leave, "%s", taints[i].key);
+        cr_assert_eq(node.lead_ms > 0, taints[i].leaves, "each promises a time: %s", taints[i].key);
         cr_assert(node.ready);
         cr_assert_str_eq(node.machine.type, "m5.large");
         js_free(object);
