@@ -80,15 +80,12 @@ static int64_t held_until(const struct planner *p, int index, const struct node_
     return (told_ms ? told_ms : p->s->now_ms) + node->lead_ms / 2;
 }
 
+/* Also while no coordinator is there, who would let it go with what it holds. */
 bool surge_holds(struct planner *p, int index)
 {
-    const struct coordinator_view *view = find_coordinator_view(p);
     const struct pod_view *pod = placed_pod(p, index);
     const struct node_view *node = find_node(p, pod);
-    const struct op_present *there = pod ? present(p, index) : NULL;
-    if (!node || !*node->leave || !node->lead_ms || pod->deletion_ms || *pod->disruption)
-        return false;
-    if (!is_heard(p) || view->state != STATUS_TRAINING || !there || !there->in_ring ||
+    if (!node || !*node->leave || !node->lead_ms || pod->deletion_ms || *pod->disruption ||
         others_staying(p, index) >= p->job->workers_min)
         return false;
     int64_t until_ms = held_until(p, index, node);

@@ -506,6 +506,14 @@ void world_cordon(struct world *w, int i, bool on)
     world_note(w, CHANGE_NODE, i);
 }
 
+void world_taint(struct world *w, int i, bool on)
+{
+    struct node_view *node = &w->truth.node[i].view;
+    text_copy(node->leave, sizeof node->leave, on ? "has the taint ToBeDeletedByClusterAutoscaler" : "");
+    node->lead_ms = on ? 2400 * MS : 0;
+    world_note(w, CHANGE_NODE, i);
+}
+
 void world_take_node(struct world *w, int i)
 {
     w->truth.node[i].exists = false;

@@ -112,6 +112,7 @@ void world_kubelets(struct world *w);
 void world_fault(struct world *w);
 void world_repair_nodes(struct world *w);
 void world_cordon(struct world *w, int node, bool on);
+void world_taint(struct world *w, int node, bool on); /* it will go, in 40 minutes */
 void world_take_node(struct world *w, int node);
 /* One worker that trains hears that its machine may go, will in so many ms, or does not after all. */
 void world_tell(struct world *w, int told, int64_t in_ms);
