@@ -22,6 +22,7 @@
 #include "common/net/resolve.h"
 #include "common/net/ws.h"
 #include "common/os/clock.h"
+#include "common/os/config.h"
 #include "common/os/crypto.h"
 #include "common/os/fault.h"
 #include "common/os/file.h"
@@ -566,6 +567,12 @@ static void parent_closed(void *ctx, const char *why)
 
 /* --- start and end --- */
 
+static const char *machine_of_pod(void)
+{
+    const char *name = config_get(CONFIG_POD_NODE_NAME), *address = config_get(CONFIG_POD_HOST_IP);
+    return name ? name : address ? address : "";
+}
+
 static struct agent_settings settings_of(const struct app_options *options)
 {
     const struct job_spec *spec = &options->files->spec;
@@ -583,6 +590,7 @@ static struct agent_settings settings_of(const struct app_options *options)
     };
     crypto_random(&s.incarnation, sizeof s.incarnation);
     text_copy(s.job, sizeof s.job, spec->name);
+    text_copy(s.machine, sizeof s.machine, pod ? machine_of_pod() : "");
     text_copy(s.checkpoint_uri, sizeof s.checkpoint_uri, spec->checkpoint.uri);
     return s;
 }

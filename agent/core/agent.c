@@ -166,6 +166,7 @@ static void say_noticed(struct agent *st, rm_time now, struct agent_out *out)
         text_copy(m.noticed.source, sizeof m.noticed.source, notice_kind(n->source)->name);
         text_copy(m.noticed.cause, sizeof m.noticed.cause, notice_cause_name(n->cause));
         text_copy(m.noticed.pool, sizeof m.noticed.pool, st->pool);
+        text_copy(m.noticed.machine, sizeof m.noticed.machine, st->settings.machine);
         if (n->until != RM_NEVER)
             m.noticed.left = n->until > now ? n->until - now : 0;
     }

@@ -42,6 +42,7 @@ struct agent_settings {
     int worker, attempt;
     uint64_t incarnation; /* random, from the shell */
     int64_t agent_pid;
+    char machine[MSG_MACHINE_MAX];   /* on which it runs, by its cluster's name; "" not known */
     rm_time heartbeat, lost_after;   /* ns; lost_after RM_NEVER: the coordinator may stay away */
     char checkpoint_uri[RM_URI_MAX]; /* for sentences */
     bool awaits_job;                 /* what the job is comes with the first welcome: agent_learn */

@@ -13,7 +13,8 @@
 #include "common/notice/page.h"
 #include "common/os/log.h"
 
-enum { CALLERS_MAX = 64, STRANGERS_MAX = 64, QUEUE_MAX = NOTICE_PAGE_MAX };
+/* 64 wait for news, and as many may come beside them, who are answered at once. */
+enum { WAITING_MAX = 64, CALLERS_MAX = 2 * WAITING_MAX, STRANGERS_MAX = 64, QUEUE_MAX = NOTICE_PAGE_MAX };
 
 static const rm_time waits_most = 55 * RM_S; /* a caller's own limit is a minute */
 static const rm_time look_again = 5 * RM_S;
@@ -97,6 +98,7 @@ static int node_open(struct node *node, const struct node_options *options, stru
                             .port = options->port,
                             .strangers_max = STRANGERS_MAX,
                             .watchers_max = CALLERS_MAX,
+                            .waiting_max = WAITING_MAX,
                             .queue_max = QUEUE_MAX,
                             .get = answer_get,
                             .ctx = node};

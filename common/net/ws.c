@@ -228,7 +228,7 @@ static int conn_writable(struct ws_conn *conn)
 static bool get_ask(struct ws_conn *conn)
 {
     struct ws *ws = conn->ws;
-    bool crowded = !conn->entry.waits && ws->gets_waiting >= GETS_WAITING_MAX;
+    bool crowded = !conn->entry.waits && ws->gets_waiting >= ws->options.waiting_max;
     struct ws_get get = {.path = conn->path,
                          .query = conn->query,
                          .accept = conn->accept,
@@ -529,6 +529,8 @@ int ws_open(struct ws **ret, struct loop *loop, const struct ws_options *options
                           [DOOR_WATCHER] = options->watchers_max,
                           [DOOR_PROVEN] = options->proven_max},
                  .patience = options->stranger_within ? options->stranger_within : stranger_within}};
+    if (!ws->options.waiting_max)
+        ws->options.waiting_max = GETS_WAITING_MAX;
     if (context_open(ws, err) < 0 || (options->address && listen_on(ws, err) < 0)) {
         ws_free(ws);
         return -1;

@@ -37,6 +37,7 @@ struct ws_options {
     /* Incoming connections at once, each kind by itself (door.h): strangers, which the oldest leaves for
      * a new one; those of plain GETs; those that ws_prove was called for. */
     int strangers_max, watchers_max, proven_max;
+    int waiting_max;         /* plain GETs whose answer may wait, of those; 0: 32 */
     rm_time stranger_within; /* since it was accepted; who is still a stranger then is closed. 0: 5 s */
     size_t queue_max;        /* bytes that may wait to leave on one connection */
     void (*opened)(void *ctx, struct ws_conn *conn);

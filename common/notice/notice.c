@@ -205,6 +205,8 @@ enum notice_news notice_change(const struct notice *was, const struct notice *is
         return NOTICE_NEW;
     if (was->certainty != is->certainty)
         return is->certainty == NOTICE_WILL ? NOTICE_SURER : NOTICE_MILDER;
+    if (was->cause != is->cause && !is_more_urgent(is, was))
+        return NOTICE_INSTEAD;
     if (was->source != is->source || was->cause != is->cause)
         return NOTICE_NEW;
     return time_change(was->until, is->until);

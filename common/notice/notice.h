@@ -104,8 +104,9 @@ enum notice_news {
     NOTICE_SOONER, /* the time is nearer than it was */
     /* of notice_change alone */
     NOTICE_LATER,
-    NOTICE_MILDER, /* what would come only may: the surer word is withdrawn */
-    NOTICE_GONE,   /* nothing is told any more */
+    NOTICE_MILDER,  /* what would come only may: the surer word is withdrawn */
+    NOTICE_INSTEAD, /* another cause, that is less urgent: the word before is withdrawn */
+    NOTICE_GONE,    /* nothing is told any more */
 };
 
 /* Takes a word in, and says what it changes for its cause. One of a source and id that is known is merged
@@ -122,8 +123,8 @@ bool notices_withdraw(struct notices *n, enum notice_source source, const char *
 void notices_hear(struct notices *n, const struct notices *told, bool whole);
 
 /* What is new for who knew *was as all that was told (notices_first) and now hears *is; NULL: nothing.
- * Another source or cause is NOTICE_NEW. Moments that are told again differ by a second or two, which is no
- * news. */
+ * Another source or cause is NOTICE_NEW, where the word before may still stand. Moments that are told again
+ * differ by a second or two, which is no news. */
 enum notice_news notice_change(const struct notice *was, const struct notice *is);
 
 /* What all of them come to: a `will` before a `may`, then the nearest time. NULL: there is none. */

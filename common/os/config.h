@@ -29,7 +29,8 @@ enum config_key {
                        */
     CONFIG_POD_METRICS_PORT, /* RINGMASTER_POD_METRICS_PORT: the coordinator's second port, for /metrics alone
                               */
-    CONFIG_POD_HOST_IP,      /* RINGMASTER_POD_HOST_IP: the pod's machine, by the downward API */
+    CONFIG_POD_NODE_NAME,    /* RINGMASTER_NODE_NAME: the pod's machine, by the downward API; and... */
+    CONFIG_POD_HOST_IP,      /* RINGMASTER_POD_HOST_IP: ...its address */
     CONFIG_POD_NODE_PORT,    /* RINGMASTER_POD_NODE_PORT: where `ringmaster-agent node` answers there */
 
     /* What the AWS tools read, with their meaning; see docs/object-store.md. */

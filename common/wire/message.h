@@ -31,7 +31,7 @@
 enum {
     /* version that hello and setup carry; another one is refused by name. A ring's header has room for each
      * worker, so that programs built for another most of them speak another one. */
-    MSG_PROTOCOL = 12 + (RM_WORKERS_MAX == 64 ? 0 : 1000 + RM_WORKERS_MAX),
+    MSG_PROTOCOL = 13 + (RM_WORKERS_MAX == 64 ? 0 : 1000 + RM_WORKERS_MAX),
     MSG_NONCE_BYTES = 32,    /* of challenge and hello */
     MSG_DETAIL_MAX = 400,    /* a fault's sentence, with its NUL */
     MSG_OUTPUT_MAX = 4096,   /* what a program that failed said last, with its NUL */
@@ -296,15 +296,16 @@ enum msg_notice_word {
     NOTICED_WILL,
 };
 
-enum { MSG_NOTICE_NAME_MAX = 32, MSG_POOL_MAX = 96 }; /* with their NUL */
+enum { MSG_NOTICE_NAME_MAX = 32, MSG_POOL_MAX = 96, MSG_MACHINE_MAX = 254 }; /* with their NUL */
 
 /* What all notices of the end of a worker's machine come to (common/notice/notice.h): it replaces what this
  * worker said of them before. */
 struct msg_noticed {
     enum msg_notice_word word;
     char source[MSG_NOTICE_NAME_MAX], cause[MSG_NOTICE_NAME_MAX]; /* their names; "" for NOTICED_GONE */
-    char pool[MSG_POOL_MAX]; /* with which machines it goes (common/notice/pool.h); "" not known */
-    rm_time left;            /* the machine is there for so long at least, ns; -1: no time was told */
+    char machine[MSG_MACHINE_MAX]; /* on which this worker is, by its cluster's name; "" not known */
+    char pool[MSG_POOL_MAX];       /* with which machines it goes (common/notice/pool.h); "" not known */
+    rm_time left;                  /* the machine is there for so long at least, ns; -1: no time was told */
 };
 
 struct msg_leaving {

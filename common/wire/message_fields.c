@@ -189,6 +189,7 @@ static const struct message_field noticed_fields[] = {
     {"cause", MSG_FIELD_TEXT, BODY(noticed.cause)},
     {"leftNs", MSG_FIELD_INT64, BODY(noticed.left), -1, MOST},
     {"pool", MSG_FIELD_TEXT, BODY(noticed.pool)},
+    {"machine", MSG_FIELD_TEXT, BODY(noticed.machine)},
     {0},
 };
 

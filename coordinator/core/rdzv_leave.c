@@ -10,6 +10,7 @@
 #include "common/notice/pool.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_bridge.h"
+#include "coordinator/core/rdzv_machine.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_recovery.h"
 #include "coordinator/core/rdzv_states.h"
@@ -34,6 +35,7 @@ void rdzv_leave_announced(const struct turn *turn, struct rdzv_worker *w)
     if (!a_leaver(st))
         st->leave_asked = turn->now;
     st->leave_said = turn->now;
+    rdzv_machine_left(turn, w);
     w->leaving = true;
     w->goes = false;
     rdzv_say(st, "worker %d leaves: %s", rdzv_index(st, w), w->leaving_reason);
@@ -88,23 +90,37 @@ static void save_ahead(const struct turn *turn, const char *pool)
     rdzv_send_one(turn, first, MSG_SAVE)->save = (struct msg_save){.count = 0};
 }
 
+/* A notice without a moment is a leave at once, but of a machine that was left a moment ago: then it is taken
+ * for one of a moment that comes so much after that as clouds give at least. */
+static const rm_time least_lead = 30 * RM_S;
+
+static bool is_held_without_a_moment(const struct rdzv *st, const struct rdzv_worker *w,
+                                     const struct msg_leaving *l)
+{
+    bool by_notice = l->deadline <= 0 && w->noticed && w->notice.certainty == NOTICE_WILL;
+    return by_notice && !w->leaving && rdzv_machine_holds(st, w);
+}
+
 void rdzv_leaving(const struct turn *turn, struct rdzv_worker *w, const struct msg_leaving *l)
 {
     struct rdzv *st = turn->st;
     rm_time until = l->deadline > 0 ? turn->now + l->deadline : RM_NEVER;
+    bool held = is_held_without_a_moment(st, w, l);
+    if (held)
+        until = rdzv_machine_holds_until(st, w) + least_lead;
     if (!rdzv_is_going(w) || until > w->leave_until)
         st->given_up = -1; /* with that time it may be saved */
     w->leave_until = until;
     text_copy(w->leaving_reason, sizeof w->leaving_reason, l->reason);
-    if (!l->trains_on || w->leaving || w->leave_until == RM_NEVER) {
+    if ((!l->trains_on && !held) || w->leaving || w->leave_until == RM_NEVER) {
         rdzv_leave_announced(turn, w);
         return;
     }
     if (!w->goes)
         w->goes_since = turn->now;
     w->goes = true;
-    rdzv_say(st, "worker %d's machine goes in %.1f s: %s", rdzv_index(st, w), (double)l->deadline / RM_S,
-             l->reason);
+    rdzv_say(st, "worker %d's machine goes in %.1f s: %s", rdzv_index(st, w),
+             (double)(until - turn->now) / RM_S, l->reason);
     save_ahead(turn, w->pool);
 }
 

@@ -54,7 +54,7 @@ static void hear_notice(const struct turn *turn, struct rdzv_worker *w, const st
     RM_ASSERT(!w->released, "worker %d is let go, and its notices are told", rdzv_index(turn->st, w));
     if (news == NOTICE_SAME)
         return;
-    if (news == NOTICE_MILDER)
+    if (news == NOTICE_MILDER || news == NOTICE_INSTEAD)
         tell_notice(turn, w, TELL_NOTICE_WITHDRAWN, &w->notice);
     if (news != NOTICE_SOONER && news != NOTICE_LATER)
         tell_notice(turn, w, TELL_NOTICE_RECEIVED, is);
@@ -73,6 +73,7 @@ void rdzv_noticed(const struct turn *turn, struct rdzv_worker *w, const struct m
         withdraw(turn, w);
     else if (take_word(said, turn->now, &is)) {
         text_copy(w->pool, sizeof w->pool, said->pool);
+        text_copy(w->machine, sizeof w->machine, said->machine);
         hear_notice(turn, w, &is);
     }
 }

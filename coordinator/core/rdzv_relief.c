@@ -6,6 +6,7 @@
 #include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_leave.h"
+#include "coordinator/core/rdzv_machine.h"
 #include "coordinator/core/rdzv_who.h"
 
 /* Who asks does so twice a minute at least, as long as it lives. */
@@ -31,7 +32,7 @@ static bool is_named(const struct rdzv_relief *relief, int worker, int attempt)
 
 bool rdzv_is_eased(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    return !rdzv_is_going(w) && st->accounted < st->relief_until &&
+    return !rdzv_is_going(w) && !rdzv_machine_holds(st, w) && st->accounted < st->relief_until &&
            is_named(&st->relief, rdzv_index(st, w), w->attempt);
 }
 

@@ -69,6 +69,7 @@ struct rdzv_worker {
     enum presence presence;
     int conn; /* -1 none */
     rm_time heard, away_since, joined;
+    rm_time came;                   /* the first hello of this process */
     int64_t agent_pid, trainer_pid; /* trainer_pid 0: no trainer is up */
     char address[RM_ADDRESS_MAX];
     char fingerprint[RM_FINGERPRINT_MAX], probe[RM_PROBE_MAX];
@@ -105,7 +106,8 @@ struct rdzv_worker {
     bool noticed;            /* it said that its machine goes, or may, and has not withdrawn it: */
     struct notice notice;    /* this word */
     char pool[MSG_POOL_MAX]; /* of its machine, as it said with that (common/notice/pool.h); "" not known */
-    enum cause act;          /* a drill on it was announced */
+    char machine[MSG_MACHINE_MAX]; /* likewise */
+    enum cause act;                /* a drill on it was announced */
     rm_time act_at;
     bool list_asked, listed;
     bool asked_idly;   /* the newest list asked for is needed by nobody, and has not come */
@@ -235,6 +237,12 @@ enum { RDZV_AHEAD_MAX = 4 };
 struct rdzv_ahead {
     rm_time at;
     char pool[MSG_POOL_MAX];
+};
+
+/* One that somebody left by a notice (rdzv_machine.h); at 0: none. */
+struct rdzv_left_machine {
+    rm_time at;
+    char name[MSG_MACHINE_MAX];
 };
 
 enum { RDZV_LEAVES_TOGETHER_MS = 500 };
@@ -370,6 +378,7 @@ struct rdzv {
     struct rdzv_relief relief; /* who is to go when another one has come in its place: rdzv_relief.h... */
     rm_time relief_until;      /* ...until then */
     struct rdzv_ahead ahead[RDZV_AHEAD_MAX];
+    struct rdzv_left_machine left_machine[RM_WORKERS_MAX]; /* the newest, in no order */
     rm_time reform_cost;
     rm_time turned, hang_look_at; /* newest sign that the ring, or its forming, moves on; no look before */
     rm_time step_times[STEP_TIMES_KEPT], median_step; /* of the newest steps; 0: none yet */

@@ -94,7 +94,7 @@ static rm_time join_at(const struct rdzv *st, int *ret_first)
             first = w->joined;
             *ret_first = i;
         }
-        bool makes_room = w->goes || rdzv_is_eased(st, w);
+        bool makes_room = rdzv_will_makes_room(st, w) || rdzv_is_eased(st, w);
         bool here = (w->rank >= 0 && !makes_room) || wants_to_join(st, w);
         bool coming = !here && w->rank < 0 && w->expected >= 0 && !w->leaving && !w->released;
         here_now += here;

@@ -5,6 +5,7 @@
 
 #include "common/base/assert.h"
 #include "coordinator/core/rdzv_leave.h"
+#include "coordinator/core/rdzv_machine.h"
 #include "coordinator/core/rdzv_who.h"
 
 /* ---- when ---- */
@@ -42,9 +43,10 @@ static rm_time to_save(const struct rdzv *st, const struct rdzv_worker *w)
 static rm_time due_at(const struct rdzv *st, const struct rdzv_worker *w)
 {
     RM_ASSERT(w->goes && w->leave_until != RM_NEVER, "a worker goes at no time, in state %d", (int)st->state);
+    rm_time held = rdzv_machine_holds_until(st, w);
     if (st->state == RDZV_TRAINING && w->rank < 0)
-        return st->accounted;
-    return w->leave_until - margin(st) - st->settings.stop_takes - to_save(st, w);
+        return rm_later(st->accounted, held);
+    return rm_later(w->leave_until - margin(st) - st->settings.stop_takes - to_save(st, w), held);
 }
 
 static bool goes(const struct rdzv_worker *w)
@@ -52,13 +54,17 @@ static bool goes(const struct rdzv_worker *w)
     return w->goes && w->presence != ABSENT;
 }
 
-/* A successor does not know yet who is there. */
+/* Who is held makes room from the moment on at which it is no more. A successor does not know yet who is
+ * there. */
 rm_time rdzv_will_at(const struct rdzv *st)
 {
     rm_time at = RM_NEVER;
     for (int i = 0; i < RM_WORKERS_MAX && st->state != RDZV_RECOVERING; i++) {
-        if (goes(&st->worker[i]))
-            at = rm_earlier(at, due_at(st, &st->worker[i]));
+        const struct rdzv_worker *w = &st->worker[i];
+        if (!goes(w))
+            continue;
+        at = rm_earlier(at, due_at(st, w));
+        at = rdzv_machine_holds(st, w) ? rm_earlier(at, rdzv_machine_holds_until(st, w)) : at;
     }
     return at;
 }
@@ -72,7 +78,8 @@ void rdzv_will_settle(const struct turn *turn)
     if (turn->now < rdzv_will_at(st) || st->state == RDZV_RECOVERING)
         return;
     for (int i = 0; i < RM_WORKERS_MAX; i++)
-        due[i] = goes(&st->worker[i]) && turn->now + together >= due_at(st, &st->worker[i]);
+        due[i] = goes(&st->worker[i]) && !rdzv_machine_holds(st, &st->worker[i]) &&
+                 turn->now + together >= due_at(st, &st->worker[i]);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         if (due[i])
             rdzv_leave_announced(turn, &st->worker[i]);
@@ -81,11 +88,16 @@ void rdzv_will_settle(const struct turn *turn)
 
 /* ---- whose place is taken ---- */
 
+bool rdzv_will_makes_room(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    return w->goes && !rdzv_machine_holds(st, w);
+}
+
 int rdzv_will_members(const struct rdzv *st)
 {
     int n = 0;
     for (int r = 0; r < st->world; r++)
-        n += st->worker[st->member[r]].goes;
+        n += rdzv_will_makes_room(st, &st->worker[st->member[r]]);
     return n;
 }
 
@@ -105,7 +117,8 @@ static int first_to_go(const struct rdzv *st)
     int first = -1;
     for (int r = 0; r < st->world; r++) {
         const struct rdzv_worker *w = &st->worker[st->member[r]];
-        if (w->goes && (first < 0 || w->leave_until < st->worker[st->member[first]].leave_until))
+        if (rdzv_will_makes_room(st, w) &&
+            (first < 0 || w->leave_until < st->worker[st->member[first]].leave_until))
             first = r;
     }
     return first;

@@ -14,7 +14,10 @@ void rdzv_will_settle(const struct turn *turn);
 /* When the next one is due by time; RM_NEVER: none. */
 rm_time rdzv_will_at(const struct rdzv *st);
 
-/* Members that go, of the ring as it stands. */
+/* It goes, and another one may have its place: not where its machine was left a moment ago (rdzv_machine.h).
+ */
+bool rdzv_will_makes_room(const struct rdzv *st, const struct rdzv_worker *w);
+/* Such members of the ring as it stands. */
 int rdzv_will_members(const struct rdzv *st);
 /* Takes out of the members that were chosen for the next ring those who go and whose places others have;
  * before: members of the ring as it stood. */

@@ -48,6 +48,7 @@ static void allocate(struct op_slot *slot)
         slot->attempt++;
     slot->state = OP_SLOT_WANTED;
     slot->asked = false;
+    slot->told_ms = 0;
 }
 
 static bool is_quarantined(const struct planner *p, int index)
@@ -183,7 +184,7 @@ static bool goes_before(const struct worth *a, const struct worth *b)
 }
 
 /* Of the live ones, or of those alone who may be relieved; -1: there is none. */
-static int least_worth(const struct planner *p, bool relieved)
+static int least_worth(struct planner *p, bool relieved)
 {
     int victim = -1;
     struct worth least = {0};

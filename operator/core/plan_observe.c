@@ -90,7 +90,8 @@ static bool has_ended(struct planner *p, const struct pod_view *pod, int index, 
     }
     if (pod && pod_is_over(pod) && awaits_kubelet(p, pod))
         return false;
-    bool by_itself = pod && pod->role == OP_WORKER && surge_leaves_by_itself(p, index);
+    bool by_itself =
+        pod && pod->role == OP_WORKER && (surge_leaves_by_itself(p, index) || surge_holds(p, index));
     bool leaves = node && *node->leave && !by_itself;
     if (pod && !pod_is_over(pod) && !pod->deletion_ms && !*pod->disruption && !leaves)
         return false;
@@ -216,7 +217,8 @@ static void observe_worker(struct planner *p, int index)
     note_end(p, slot, pod, p->lost[index]);
     bool blamed =
         !is_stopping(p) && account_blames_node(&p->next, pod, pod && others_train(p, pod->node), &ending);
-    if (blamed)
+    bool tolerated = !strcmp(ending.reason, "NodeLeaves") && pod && pod->undrained;
+    if (blamed || tolerated) /* no taint keeps the next one from it */
         account_unfit(&p->next.workers.unfit.nodes, pod->node);
     else if (ending.counted == OP_COUNT_MISFIT)
         note_unfit(p, pod);

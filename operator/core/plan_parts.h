@@ -97,12 +97,15 @@ int plan_live(const struct job_status *status);                             /* l
 int64_t plan_rests_until(const struct planner *p, const struct op_slot *slot, const struct pod_view *pod);
 
 /* plan_surge.c: first the replacement, then the leave */
-bool surge_is_uneasy(const struct planner *p, int index);        /* it is on a machine that may go, or will */
+bool surge_is_uneasy(const struct planner *p, int index); /* it is on a machine that may go, or will */
+/* It has to go by a taint alone, and is kept for a while, as fewer than min would be left. */
+bool surge_holds(struct planner *p, int index);
 bool surge_leaves_by_itself(const struct planner *p, int index); /* that will, when it is time */
 int surge_decide(const struct planner *p); /* how many more than the target are wanted */
+void surge_tell(struct planner *p);        /* of whose Node says that it may go, and says so no more */
 void surge_ask(struct planner *p);         /* whom the coordinator is to let go when it may */
 void surge_say_asked(const struct planner *p, char out[OP_RELIEF_MAX]); /* for poller_say */
-bool surge_relieves(const struct planner *p, int index); /* it is uneasy, and all places are taken without */
+bool surge_relieves(struct planner *p, int index); /* it is uneasy, and all places are taken without */
 /* Tells that it goes, or has gone, and from where. */
 void surge_relieve(struct planner *p, const struct pod_view *pod);
 bool surge_is_more(const struct planner *p, int index); /* its pod, to be made, is for more than the places */

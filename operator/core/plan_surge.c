@@ -8,7 +8,11 @@
  * When that is its coordinator decides, which is asked with each question for its status, from before the
  * replacement is made: it alone knows whose place who comes has taken, as others may go at the same time
  * whose machines *will* go. We tell nobody to leave on account of who waits beside a ring. Of a replacement
- * that was in the ring before that was asked we do.
+ * that was in the ring before that was asked we do; but nobody by its machine's own word who has not had that
+ * machine for a minute: whoever lies in its name could have each one leave that comes there.
+ *
+ * Nor does a taint by which a machine *will* go end who trains there at once where fewer than min would be
+ * left: half of the time that such a taint promises is for the replacement.
  *
  * Whose machine *will* go at a moment that is known trains on, and its coordinator lets it go when another
  * one has its place, or when it is time. So for each of those another one is made at once, and nobody is told
@@ -18,6 +22,8 @@
 #include "common/wire/question.h"
 #include "operator/core/plan_parts.h"
 #include "operator/core/pod.h"
+
+enum { APART_MS = 60 * 1000 }; /* as coordinator/core/rdzv_machine.h has it */
 
 /* NULL: it is not connected under its attempt. */
 static const struct op_present *present(const struct planner *p, int index)
@@ -47,6 +53,49 @@ static bool will_go(const struct planner *p, int index)
     return there && there->will_go;
 }
 
+/* Its Node has a taint by which its machine will go after a while. */
+static bool is_tainted(const struct planner *p, int index)
+{
+    const struct pod_view *pod = placed_pod(p, index);
+    const struct node_view *node = find_node(p, pod);
+    return node && *node->leave && node->lead_ms && p->next.workers.slot[index].state == OP_SLOT_PRESENT;
+}
+
+/* Of those who train, others that stay. */
+static int others_staying(const struct planner *p, int index)
+{
+    int count = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct pod_view *pod = i != index ? placed_pod(p, i) : NULL;
+        const struct node_view *node = find_node(p, pod);
+        const struct op_present *there = pod ? present(p, i) : NULL;
+        count += there && there->in_ring && !there->will_go && !(node && *node->leave);
+    }
+    return count;
+}
+
+/* Half of what the taint promises is for the replacement, the other half for the leave. */
+static int64_t held_until(const struct planner *p, int index, const struct node_view *node)
+{
+    int64_t told_ms = p->next.workers.slot[index].told_ms;
+    return (told_ms ? told_ms : p->s->now_ms) + node->lead_ms / 2;
+}
+
+/* Also while no coordinator is there, who would let it go with what it holds. */
+bool surge_holds(struct planner *p, int index)
+{
+    const struct pod_view *pod = placed_pod(p, index);
+    const struct node_view *node = find_node(p, pod);
+    if (!node || !*node->leave || !node->lead_ms || pod->deletion_ms || *pod->disruption ||
+        others_staying(p, index) >= p->job->workers_min)
+        return false;
+    int64_t until_ms = held_until(p, index, node);
+    if (p->s->now_ms >= until_ms)
+        return false;
+    plan_wake(p, until_ms);
+    return true;
+}
+
 /* A coordinator that says nothing lets nobody go. */
 bool surge_leaves_by_itself(const struct planner *p, int index)
 {
@@ -63,7 +112,7 @@ static bool was_asked(const struct planner *p, int index)
 static bool may_have_to_go(const struct planner *p, int index)
 {
     const struct pod_view *pod = placed_pod(p, index);
-    if (!pod || will_go(p, index))
+    if (!pod || will_go(p, index) || is_tainted(p, index))
         return false;
     const struct node_view *node = find_node(p, pod);
     const struct op_present *there = present(p, index);
@@ -73,7 +122,7 @@ static bool may_have_to_go(const struct planner *p, int index)
 
 bool surge_is_uneasy(const struct planner *p, int index)
 {
-    return may_have_to_go(p, index) || will_go(p, index);
+    return may_have_to_go(p, index) || will_go(p, index) || is_tainted(p, index);
 }
 
 /* Of those who leave by themselves the job is told how many more it is to have, not asked. */
@@ -82,7 +131,7 @@ int surge_decide(const struct planner *p)
     int may = 0, will = 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         may += may_have_to_go(p, i);
-        will += will_go(p, i);
+        will += will_go(p, i) || is_tainted(p, i);
     }
     return (may < p->job->surge ? may : p->job->surge) + will;
 }
@@ -101,6 +150,38 @@ void surge_ask(struct planner *p)
             slot->asked = may && asked < p->job->surge;
             asked += slot->asked;
         }
+}
+
+/* A word that its metadata says as well its coordinator tells. Of one on a Node that goes for good, or is not
+ * to be seen, nothing is withdrawn. */
+static void tell_of(struct planner *p, int index)
+{
+    struct op_slot *slot = &p->next.workers.slot[index];
+    const struct pod_view *pod = placed_pod(p, index);
+    const struct node_view *node = find_node(p, pod);
+    const struct op_present *there = present(p, index);
+    bool heard = there && (there->may_go || there->will_go);
+    if (!node || slot->state != OP_SLOT_PRESENT)
+        return;
+    bool will = is_tainted(p, index);
+    const char *why = will ? node->leave : node->may_leave;
+    bool karpenters = pod->undrained && strstr(why, "karpenter.sh/");
+    if (*why && !slot->told_ms && !heard) {
+        plan_event(p, false, "NoticeReceived", "Replace", "worker %d: its machine %s go: %.80s %s%s", index,
+                   will ? "will" : "may", node->name, why,
+                   karpenters ? "; its pod tolerates it, so Karpenter won't drain it" : "");
+        slot->told_ms = p->s->now_ms / 1000 * 1000;
+    } else if (slot->told_ms && !*node->may_leave && !*node->leave) {
+        plan_event(p, false, "NoticeWithdrawn", "Replace",
+                   "worker %d: its machine %s does not go: nobody says so any more", index, node->name);
+        slot->told_ms = 0;
+    }
+}
+
+void surge_tell(struct planner *p)
+{
+    for (int i = 0; i < RM_WORKERS_MAX && p->mode == OP_RUN && !p->finishing; i++)
+        tell_of(p, i);
 }
 
 /* "relieve=2.1,4.3&stay=3": of whom that stands in the status, so that it is known why they went. */
@@ -125,16 +206,35 @@ static int in_their_places(const struct planner *p)
     int count = 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct op_present *there = find_live(p, i) ? present(p, i) : NULL;
-        count += there && there->in_ring && !there->will_go;
+        count += there && there->in_ring && !there->will_go && !is_tainted(p, i);
     }
     return count;
 }
 
-bool surge_relieves(const struct planner *p, int index)
+/* Nobody but its machine itself says that it may go. */
+static bool is_told_alone(const struct planner *p, int index)
+{
+    const struct pod_view *pod = placed_pod(p, index);
+    const struct node_view *node = find_node(p, pod);
+    return !(node && *node->may_leave) && !plan_may_return(p, pod);
+}
+
+static int64_t relieved_from(const struct planner *p, int index)
+{
+    const struct pod_view *pod = placed_pod(p, index);
+    int64_t since_ms = pod->bound_ms ? pod->bound_ms : pod->created_ms;
+    return is_told_alone(p, index) ? since_ms + APART_MS : 0;
+}
+
+bool surge_relieves(struct planner *p, int index)
 {
     const struct coordinator_view *view = find_coordinator_view(p);
     if (!is_heard(p) || view->state != STATUS_TRAINING || !may_have_to_go(p, index))
         return false;
+    if (p->s->now_ms < relieved_from(p, index)) {
+        plan_wake(p, relieved_from(p, index));
+        return false;
+    }
     const struct op_present *there = present(p, index);
     int places = find_places(p), least = p->job->workers_min;
     int stay = in_their_places(p) - (there && there->in_ring);

@@ -593,6 +593,7 @@ void plan_tell(struct planner *p)
         tell_events(p, view);
         p->next.ring.heard_ms = p->s->answered_ms / 1000 * 1000;
     }
+    surge_tell(p);
     count_workers(p);
     tell_admission(p);
     if (p->mode == OP_STOP)

@@ -71,6 +71,7 @@ struct op_slot {
     int quick;        /* attempts in a row that ended soon after their start... */
     bool asked;       /* its coordinator is asked to let it go when another one has come in its place */
     int64_t quick_ms; /* ...the last of them then */
+    int64_t told_ms; /* when it was told that its Node says that it may go, or will; 0: that does not stand */
 };
 
 struct op_progress {

@@ -221,6 +221,7 @@ static const struct status_row slot_rows[] = {
     {"quickEnds", .kind = ROW_INT, .when = ROW_SET, SLOT(quick)},
     {"quickEndTime", .kind = ROW_INSTANT, SLOT(quick_ms)},
     {"asked", .kind = ROW_FLAG, .when = ROW_SET, SLOT(asked)},
+    {"noticeTime", .kind = ROW_INSTANT, SLOT(told_ms)},
     {0},
 };
 

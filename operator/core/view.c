@@ -326,6 +326,17 @@ static void read_end(const struct js *pod_status, struct pod_view *pod)
         pod->finished_ms = told_ms;
 }
 
+/* One without a key is for all taints. */
+static bool tolerates_karpenter(const struct js *list)
+{
+    for (size_t i = 0; i < js_size(list); i++) {
+        const char *key = js_as_string(js_get(js_at(list, i), "key"));
+        if (!key || !*key || notice_of_taint(key) == NOTICE_KARPENTER)
+            return true;
+    }
+    return false;
+}
+
 int pod_project(const struct js *object, struct pod_view *ret, struct error *err)
 {
     struct pod_view pod = {0};
@@ -353,6 +364,7 @@ int pod_project(const struct js *object, struct pod_view *ret, struct error *err
     read_what_ran(read_at(object, "spec.initContainers"), read_at(object, "status.initContainerStatuses"),
                   OP_INSTALLER, pod.bundle);
     resources_of_pod(js_get(object, "spec"), &pod.asked);
+    pod.undrained = tolerates_karpenter(read_at(object, "spec.tolerations"));
     if (*pod.node && !pod.bound_ms) /* told to go there by somebody else than a scheduler */
         pod.bound_ms = pod.taken_ms;
     *ret = pod;
@@ -369,9 +381,10 @@ static void read_taint(const char *key, struct node_view *node)
     enum notice_source source = notice_of_taint(key);
     if (source == NOTICE_SOURCES || source == NOTICE_AUTOSCALER_CANDIDATE || source == NOTICE_OUT_OF_SERVICE)
         return;
-    if (notice_kind(source)->certainty == NOTICE_WILL)
+    if (notice_kind(source)->certainty == NOTICE_WILL) {
         snprintf(node->leave, sizeof node->leave, "has the taint %.100s", key);
-    else if (source != NOTICE_CORDON) /* which spec.unschedulable says as well, and in better words */
+        node->lead_ms = notice_kind(source)->lead / RM_MS;
+    } else if (source != NOTICE_CORDON) /* which spec.unschedulable says as well, and in better words */
         snprintf(node->may_leave, sizeof node->may_leave, "has the taint %.100s", key);
 }
 
@@ -387,8 +400,10 @@ static void read_leaving(const struct js *object, struct node_view *node)
         read_text(js_at(taints, i), "key", key, sizeof key);
         read_taint(key, node);
     }
-    if (js_as_string(read_at(object, "metadata.deletionTimestamp")))
+    if (js_as_string(read_at(object, "metadata.deletionTimestamp"))) {
         text_copy(node->leave, sizeof node->leave, "is being deleted");
+        node->lead_ms = 0;
+    }
 }
 
 /* A machine whose kubelet says nothing more is told as such when Kubernetes has waited for 50 s

@@ -50,7 +50,9 @@ struct pod_view {
     bool elsewhere;                        /* it says that its machine does not fit the job: */
     char unfit[RM_WHY_MAX * 2 / 3];
     struct op_last_word
-        last_word;          /* a coordinator's; of a worker's its exit code and reason mean something */
+        last_word;  /* a coordinator's; of a worker's its exit code and reason mean something */
+    bool undrained; /* it tolerates Karpenter's taint: Karpenter evicts no such pod, and the next one may be
+                       put on a machine that goes */
     int64_t deletion_cost;  /* controller.kubernetes.io/pod-deletion-cost; 0 */
     struct resources asked; /* by all of it together */
     int64_t bound_ms;       /* when it got its node; 0: it has none */
@@ -78,6 +80,7 @@ struct node_view {
     int64_t unseen_ms; /* nobody saw it alive after that, as far as is known; 0: its kubelet speaks */
     char leave[2 * OP_REASON_MAX]; /* "has the taint T", "is being deleted": it will go; "" where nobody says
                                       so */
+    int64_t lead_ms; /* what is promised from its taint on; 0: no taint says it, or nothing is */
     char may_leave[2 * OP_REASON_MAX]; /* "has the taint T", "is cordoned": it may go; "" where nobody says
                                           so */
     struct price_machine machine;      /* by its labels */

@@ -131,6 +131,7 @@ def test_what_karpenter_proposes_moves_nobody_and_is_taken_back_for_nothing(stag
     stage.kubectl("delete", "nodeclaim", replacement, "--wait=false")
     processes.until(lambda: not karpenter_rig.has_taint(pool.machines()[machine], karpenter_rig.DISRUPTED), "Karpenter takes its taint back", 120)
     assert uids(stage.until_pods("worker", 2)) == uids(before)
+    processes.until(lambda: {"NoticeReceived", "NoticeWithdrawn"} <= set(events(stage)), "both are told", 60)
     assert not {"Relieved", "Interruption", "WorkerLeft", "NodeLost"} & set(events(stage))
     assert not any(stage.job("gpt")["status"].get("restarts", {}).get(kind) for kind in ("failure", "infrastructure", "preemption"))
 

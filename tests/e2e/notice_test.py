@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import json
 import re
+import select
 import socket
 import subprocess
 import sys
@@ -43,9 +44,9 @@ def nodes():
     """node(address, url): `ringmaster-agent node` there, which asks that metadata; it listens."""
     started = []
 
-    def node(address, url, port=NODE_PORT):
+    def node(address, url, port=NODE_PORT, env=None):
         process = subprocess.Popen([str(rig.BIN / "ringmaster-agent"), "node", "--listen", address, "--port", str(port), "--metadata", url],
-                                   env={"RINGMASTER_LOG": "info"}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                                   env={"RINGMASTER_LOG": "info", **(env or {})}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         started.append(process)
         process.said, process.port = [], port
         threading.Thread(target=lambda: process.said.extend(process.stderr), daemon=True).start()
@@ -312,6 +313,41 @@ def test_a_nodes_agent_that_starts_again_withdraws_nothing_before_it_has_asked(p
         rig.until(lambda: "notice withdrawn" in worker.text(), "it hears that it is withdrawn", rig.DEADLINE_S)
         text = worker.text()
     assert text.count("notice withdrawn") == 1 and text.count('"certainty":"may"') == 1, text
+
+
+def asks(port, after):
+    """A connection that has asked, and waits."""
+    caller = socket.create_connection(("127.0.0.1", port), timeout=rig.DEADLINE_S)
+    caller.sendall(f"GET /v1/notices?after={after} HTTP/1.1\r\nHost: here\r\n\r\n".encode())
+    return caller
+
+
+def is_answered(caller):
+    return bool(select.select([caller], [], [], 0)[0])
+
+
+def test_sixty_four_callers_wait_for_news_and_who_comes_beside_them_is_answered_at_once(node):
+    with Metadata("aws") as metadata, contextlib.ExitStack() as stack:
+        port = node("127.0.0.1", metadata.url, port=0).port
+        rig.until(lambda: (said := notices("127.0.0.1", port=port))["complete"] and said["pool"], "it has asked", rig.DEADLINE_S)
+        revision = notices("127.0.0.1", port=port)["revision"]
+        callers = [stack.enter_context(asks(port, revision)) for _ in range(64 + 20)]
+        rig.until(lambda: sum(map(is_answered, callers)) == 20, "all but 64 have an answer", rig.DEADLINE_S)
+        assert notices("127.0.0.1", after=revision, port=port)["notices"] == []
+        metadata.reclaim(100)
+        rig.until(lambda: all(map(is_answered, callers)), "all have one", rig.DEADLINE_S)
+        assert sum(b"aws-spot" in caller.recv(65536) for caller in callers) == 64
+
+
+def test_whatever_the_environment_says_no_proxy_is_asked_for_the_metadata(node):
+    with Metadata("aws") as metadata, socket.create_server(("127.0.0.1", 0)) as proxy:
+        proxy.setblocking(False)
+        at = f"http://127.0.0.1:{proxy.getsockname()[1]}"
+        port = node("127.0.0.1", metadata.url, port=0, env={"http_proxy": at, "HTTP_PROXY": at, "all_proxy": at}).port
+        metadata.reclaim(100)
+        rig.until(lambda: notices("127.0.0.1", port=port)["notices"], "a notice", rig.DEADLINE_S)
+        with pytest.raises(BlockingIOError):
+            proxy.accept()
 
 
 def test_a_node_listens_at_no_address_that_stands_for_all_and_says_why():

@@ -90,6 +90,8 @@ const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "of them out in time",
                                           "of them taken along by their machines",
                                           "saves begun as a machine will go",
+                                          "lies of a machine that stays",
+                                          "of them believed, after others there had left",
                                           "steps between such a notice and the worker's end",
                                           "programs that failed beside their trainers",
                                           "of them in the middle of a lane",
@@ -133,7 +135,8 @@ const char *const plant_names[PLANTS] = {"none",
                                          "late-ready",
                                          "may-leaves",
                                          "gone-unsaid",
-                                         "sooner-unsaid"};
+                                         "sooner-unsaid",
+                                         "machine-unsaid"};
 
 static const rm_time long_after = 60 * RM_S; /* of virtual time, beside the steps' own */
 
@@ -499,6 +502,7 @@ static void on_spawn(struct sim *sim, const struct ev *e)
 static void on_term(struct sim *sim, const struct ev *e)
 {
     struct agent_event event = {.kind = AGENT_TERM, .deadline = e->b * RM_MS};
+    sim->node[e->a].termed = true;
     node_event(sim, e->a, &event);
 }
 
@@ -578,6 +582,9 @@ static void for_agent(struct sim *sim, struct ev *e)
         break;
     case EV_NOTICE:
         notice_heard(sim, e);
+        break;
+    case EV_LIE:
+        liar_speaks(sim, e);
         break;
     default:
         break;

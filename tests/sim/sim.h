@@ -96,6 +96,7 @@ enum plant {
     PLANT_MAY_LEAVES,      /* whose machine may go leaves at that word */
     PLANT_GONE_UNSAID,     /* that a machine does not go after all is told to nobody */
     PLANT_SOONER_UNSAID,   /* nor that it goes sooner than was told */
+    PLANT_MACHINE_UNSAID,  /* which machine it is that goes is told to nobody */
     PLANTS
 };
 extern const char *const plant_names[PLANTS];
@@ -146,7 +147,8 @@ enum ev_kind {
     EV_RESUME,         /* a: node, or -1: the coordinator; b: which stop */
     EV_WALL,           /* a: which one rises, or falls (b) */
     EV_NOTICE,         /* a: node, which is told of its machine's end; b: enum msg_notice_word */
-    EV_RELIEVE,        /* who makes pods asks for the leave of those whose machines may go */
+    EV_LIE, /* a: node whose machine's voice is a liar's; -1: one is drawn; b: how often it has lied to it */
+    EV_RELIEVE,  /* who makes pods asks for the leave of those whose machines may go */
     EV_MACHINES, /* a: moment of the trace; b: its machines go or come now, else it is told of those that go
                   */
     EV_KINDS
@@ -244,6 +246,9 @@ struct node {
     bool may_go;                   /* and nothing else was told of it, so that another one is made first */
     bool stays;                    /* it was told that it goes, and that it does not, with time enough */
     bool early;                    /* its machine goes before its moment */
+    int machine;                   /* on which it is: the number of the first worker there */
+    bool lied, let_go, termed;     /* of a liar (sim_liar.c); since then released; told by SIGTERM */
+    rm_time lied_at;               /* that it goes, for the first time; 0: never */
     int64_t told_then;             /* newest step, as it was told */
     int nodes_then;    /* processes ever started, as it was told and all trained; 0: not all did */
     rm_time ended_at;  /* of the agent; 0: it lives */
@@ -404,6 +409,8 @@ enum tally {
     TALLY_OUT_IN_TIME,     /* of them, that were out before */
     TALLY_TAKEN_ALONG,     /* of them, that were not */
     TALLY_SAVED_AHEAD,     /* times that a save was begun while all trained, as a machine will go */
+    TALLY_LIES,            /* times that a worker was told so, and its machine stayed */
+    TALLY_LIED_TO,         /* workers that were let go from such a machine after another one was */
     TALLY_NOTICE_STEPS,    /* steps told between a notice and the end of who was told */
     TALLY_PROGRAMS_FAILED, /* beside their trainers */
     TALLY_IN_A_LANE,       /* of them in the middle of a lane */
@@ -539,6 +546,13 @@ struct sim {
     bool refused_told;  /* that a machine won't do */
     bool skipped_since; /* a state was not saved, as told, since then */
     struct work work;
+    struct {
+        bool on;
+        int node; /* the newest on that machine, -1: none was */
+        rm_time until;
+        rm_time left_at;   /* when the newest that was let go from there was first told that it goes... */
+        int64_t left_term; /* ...by the coordinator of this term */
+    } liar;
     int failures;
     struct beside_failure failure[SHOTS_MAX];
     int64_t planted; /* times that the bug was used */
@@ -686,6 +700,8 @@ void notice_draw(struct sim *sim);
 bool notice_will_go(struct sim *sim, int w, rm_time lead); /* false: nobody is there who has not been told */
 bool notice_shoot(struct sim *sim, enum shot_kind kind, int w);
 void notice_heard(struct sim *sim, const struct ev *e);
+/* first: by the first word that it hears at all. */
+void notice_tell(struct sim *sim, int node, enum msg_notice_word word, rm_time until, bool first);
 void notice_relieve(struct sim *sim);
 void notice_deadline(struct sim *sim, int node); /* perhaps another one than it was */
 void notice_ends(struct sim *sim, int node, bool by_itself);
@@ -743,6 +759,13 @@ bool saves_due(const struct sim *sim, const struct trainer *t);
 void saves_step(struct sim *sim, struct ring *ring, int64_t step, bool save);
 void saves_check_sent(struct sim *sim, rm_time every);
 void saves_check_form(struct sim *sim, const struct msg_form *f);
+
+/* sim_liar.c: a machine that says again and again that it goes, and stays */
+void liar_draw(struct sim *sim);
+int liar_machine(struct sim *sim, int node); /* on which a worker that starts is */
+bool liar_is_on(const struct sim *sim, int node);
+void liar_speaks(struct sim *sim, const struct ev *e);
+void liar_check_release(struct sim *sim, int node);
 
 /* sim_still.c */
 void still_look(struct sim *sim);

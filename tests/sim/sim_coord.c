@@ -118,6 +118,8 @@ static void do_send(struct sim *sim, const struct rdzv_action *a)
     if (m->type == MSG_FAULT && m->fault.kind == FAULT_HANG && a->send.count)
         check_blame(sim, sim->conn[a->send.conn[0]].node);
     sim->tallies.of[TALLY_REFUSED] += m->type == MSG_ABANDON;
+    for (int i = 0; i < a->send.count && m->type == MSG_RELEASE && !m->release.over; i++)
+        liar_check_release(sim, sim->conn[a->send.conn[i]].node);
     for (int i = 0; i < a->send.count; i++)
         send_to_agent(sim, a->send.conn[i], m);
 }
@@ -253,6 +255,10 @@ static void plant_in_message(struct sim *sim, struct message *m)
         plant_in_fault(sim, &m->fault);
     if (sim->plant == PLANT_NO_TIME && m->type == MSG_LEAVING && m->leaving.trains_on) {
         m->leaving.trains_on = false;
+        sim->planted++;
+    }
+    if (sim->plant == PLANT_MACHINE_UNSAID && m->type == MSG_NOTICED && m->noticed.machine[0]) {
+        m->noticed.machine[0] = 0;
         sim->planted++;
     }
     if (sim->plant == PLANT_ANOTHER_FACE && m->type == MSG_STOPPED && m->stopped.trainer_pid)

@@ -314,6 +314,8 @@ int node_spawn(struct sim *sim, int worker, int attempt, bool stranger)
                                       .heartbeat = HEARTBEAT,
                                       .lost_after = sim->scenario.unsupervised ? RM_NEVER : LOST_AFTER};
     text_copy(settings.job, sizeof settings.job, "sim");
+    n->machine = liar_machine(sim, node);
+    snprintf(settings.machine, sizeof settings.machine, "machine-%d", n->machine);
     n->agent = agent_open(&settings);
     if (!stranger)
         sim->node_of[worker] = node;

@@ -42,14 +42,15 @@ void notice_draw(struct sim *sim)
             draw_shot(sim, s->calm || sim_chance(sim, 50) ? SHOT_JOIN : SHOT_COORDINATOR,
                       at + sim_time(sim, 0, 500 * RM_MS));
     }
+    liar_draw(sim);
 }
 
-/* Nothing but notices, and what else is announced, happens to this job. */
+/* Nothing but true notices, and what else is announced, happens to this job. */
 static bool is_calm(const struct sim *sim)
 {
     const struct scenario *s = &sim->scenario;
-    return s->calm && s->trouble == TROUBLE_NONE && !s->walls && !s->nan_step && !sim->interrupted &&
-           !sim->ended;
+    return s->calm && !sim->liar.on && s->trouble == TROUBLE_NONE && !s->walls && !s->nan_step &&
+           !sim->interrupted && !sim->ended;
 }
 
 /* ---- what a worker hears: what its listener would make of it ---- */
@@ -76,12 +77,12 @@ static void heed(struct sim *sim, int node)
     node_event(sim, node, &leave);
 }
 
-static void tell(struct sim *sim, int node, enum msg_notice_word word, rm_time until)
+void notice_tell(struct sim *sim, int node, enum msg_notice_word word, rm_time until, bool first)
 {
     static const char *const pools[] = {"", "p3/a", "p3/b"};
     struct node *n = &sim->node[node];
     struct notices told = word_of(word, until), before = n->notices;
-    if (!n->heed.heard)
+    if (!n->heed.heard && !first)
         heed(sim, node); /* it has asked before, and was told nothing */
     notices_hear(&n->notices, &told, true);
     const struct notice *was = notices_first(&before), *is = notices_first(&n->notices);
@@ -155,7 +156,7 @@ void notice_heard(struct sim *sim, const struct ev *e)
     sim->planted += late;
     until += late ? 30 * RM_S : 0;
     if (!unsaid && n->alive)
-        tell(sim, e->a, word, until);
+        notice_tell(sim, e->a, word, until, false);
 }
 
 /* ---- what happens ---- */
@@ -173,7 +174,7 @@ static bool all_train(const struct sim *sim)
 bool notice_will_go(struct sim *sim, int w, rm_time lead)
 {
     int node = sim->node_of[w];
-    if (node < 0 || !sim->node[node].alive || sim->drilled[w])
+    if (node < 0 || !sim->node[node].alive || sim->drilled[w] || liar_is_on(sim, node))
         return false;
     struct node *n = &sim->node[node];
     n->noticed_at = sim->now;
@@ -352,7 +353,7 @@ bool notice_shoot(struct sim *sim, enum shot_kind kind, int w)
 {
     if (kind == SHOT_WILL_ALL)
         return shoot_all(sim);
-    if (w < 0 || sim->drilled[w])
+    if (w < 0 || sim->drilled[w] || liar_is_on(sim, sim->node_of[w]))
         return false;
     switch (kind) {
     case SHOT_WILL:

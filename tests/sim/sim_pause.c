@@ -68,6 +68,8 @@ static struct inbox *inbox_of(struct sim *sim, const struct ev *e)
     case EV_TERM:
     case EV_NOTICE:
         return inbox_of_agent(sim, e->a);
+    case EV_LIE:
+        return e->a < 0 ? NULL : inbox_of_agent(sim, e->a);
     case EV_LINK_TO_TRAINER:
     case EV_OPENED:
     case EV_COMPUTED:

@@ -192,18 +192,30 @@ Test(notice, what_changed_for_who_knew_the_word_before)
     const struct notice soon = word(NOTICE_AWS_SPOT, 100 * RM_S), sooner = word(NOTICE_AWS_SPOT, 90 * RM_S),
                         again = word(NOTICE_AWS_SPOT, 101 * RM_S), untimed = word(NOTICE_AWS_SPOT, RM_NEVER),
                         other = word(NOTICE_NTH_SPOT, 100 * RM_S),
-                        perhaps = may(NOTICE_AWS_REBALANCE, RM_NEVER);
+                        perhaps = may(NOTICE_AWS_REBALANCE, RM_NEVER),
+                        service = may(NOTICE_AWS_MAINTENANCE, RM_NEVER),
+                        later = word(NOTICE_GCE_MAINTENANCE, 200 * RM_S);
     const struct {
         const struct notice *was, *is;
         enum notice_news news;
     } table[] = {
-        {NULL, NULL, NOTICE_SAME},         {NULL, &perhaps, NOTICE_NEW},
-        {&perhaps, &perhaps, NOTICE_SAME}, {&perhaps, &soon, NOTICE_SURER},
-        {&soon, &perhaps, NOTICE_MILDER},  {&soon, &other, NOTICE_NEW},
-        {&soon, &sooner, NOTICE_SOONER},   {&soon, &again, NOTICE_SAME},
-        {&again, &soon, NOTICE_SAME},      {&sooner, &soon, NOTICE_LATER},
-        {&untimed, &soon, NOTICE_SOONER},  {&soon, &untimed, NOTICE_LATER},
-        {&untimed, &untimed, NOTICE_SAME}, {&soon, NULL, NOTICE_GONE},
+        {NULL, NULL, NOTICE_SAME},
+        {NULL, &perhaps, NOTICE_NEW},
+        {&perhaps, &perhaps, NOTICE_SAME},
+        {&perhaps, &soon, NOTICE_SURER},
+        {&soon, &perhaps, NOTICE_MILDER},
+        {&soon, &other, NOTICE_NEW},
+        {&soon, &sooner, NOTICE_SOONER},
+        {&soon, &again, NOTICE_SAME},
+        {&again, &soon, NOTICE_SAME},
+        {&sooner, &soon, NOTICE_LATER},
+        {&untimed, &soon, NOTICE_SOONER},
+        {&soon, &untimed, NOTICE_LATER},
+        {&untimed, &untimed, NOTICE_SAME},
+        {&soon, NULL, NOTICE_GONE},
+        {&perhaps, &service, NOTICE_INSTEAD},
+        {&soon, &later, NOTICE_INSTEAD},
+        {&later, &soon, NOTICE_NEW},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         cr_assert_eq(notice_change(table[i].was, table[i].is), table[i].news, "row %zu", i);

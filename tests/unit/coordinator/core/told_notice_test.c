@@ -92,6 +92,24 @@ Test(noticed, a_will_that_is_withdrawn_while_a_may_stands_is_both)
     story_end(&s);
 }
 
+/* The first is cancelled, and the other stood behind it all the time; one that comes before it does not end
+ * it. */
+Test(noticed, what_is_withdrawn_is_told_though_another_one_stands)
+{
+    struct story s;
+    begin(&s);
+    says(&s, 0, NOTICED_WILL, "azure-scheduled-event", "reclaim", 100 * RM_S);
+    says(&s, 0, NOTICED_WILL, "azure-scheduled-event", "maintenance", 50 * RM_S);
+    cr_assert(said(&s, "noticeReceived") && !said(&s, "noticeWithdrawn"), "%s", str_text(&s.log));
+    says(&s, 0, NOTICED_WILL, "azure-scheduled-event", "reclaim", 100 * RM_S);
+    cr_assert(said(&s, "noticeWithdrawn") && said(&s, "\"cause\":\"maintenance\""), "%s", str_text(&s.log));
+    says(&s, 1, NOTICED_MAY, "aws-rebalance", "reclaim", untold);
+    says(&s, 1, NOTICED_MAY, "aws-maintenance", "maintenance", untold);
+    const char *gone = strstr(str_text(&s.log), "noticeWithdrawn");
+    cr_assert(gone && strstr(gone, "noticeReceived"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 Test(noticed, a_moment_that_comes_nearer_is_shown_and_not_told)
 {
     struct story s;

@@ -5,16 +5,26 @@
 #include "coordinator/core/rdzv_state.h"
 #include "tests/unit/coordinator/core/story.h"
 
-PLAYED void word_of(struct story *s, int w, const char *pool, enum msg_notice_word word, rm_time left)
+PLAYED void word_of_one(struct story *s, int w, const char *pool, const char *machine,
+                        enum msg_notice_word word, rm_time left)
 {
     struct message m;
     message_init(&m, MSG_NOTICED);
+    text_copy(m.noticed.machine, sizeof m.noticed.machine, machine);
     m.noticed.word = word;
     m.noticed.left = left;
-    text_copy(m.noticed.source, sizeof m.noticed.source, word == NOTICED_WILL ? "aws-spot" : "");
-    text_copy(m.noticed.cause, sizeof m.noticed.cause, word == NOTICED_WILL ? "reclaim" : "");
+    text_copy(m.noticed.source, sizeof m.noticed.source,
+              word == NOTICED_WILL  ? "aws-spot"
+              : word == NOTICED_MAY ? "aws-rebalance"
+                                    : "");
+    text_copy(m.noticed.cause, sizeof m.noticed.cause, word != NOTICED_GONE ? "reclaim" : "");
     text_copy(m.noticed.pool, sizeof m.noticed.pool, pool);
     hear(s, w, &m);
+}
+
+PLAYED void word_of(struct story *s, int w, const char *pool, enum msg_notice_word word, rm_time left)
+{
+    word_of_one(s, w, pool, "", word, left);
 }
 
 PLAYED void word(struct story *s, int w, enum msg_notice_word word, rm_time left)

@@ -140,6 +140,44 @@ Test(operator_budget, a_suspension_by_hand_shows_its_own_reason)
     cast_free(c);
 }
 
+Test(operator_budget, a_pod_without_a_price_is_told_once_and_the_others_are_held_to_it)
+{
+    struct error err = {0};
+    static const char prices[] = HEAD ",,,big,,2,USD,\n";
+    struct cast *c = spending(LIMIT);
+    prices_clear(&c->prices);
+    cr_assert_eq(prices_parse(&c->prices, prices, sizeof prices - 1, &err), 0, "%s", err.text);
+    for (int i = 0; i < 3; i++)
+        text_copy(c->node[i].machine.type, sizeof c->node[i].machine.type, i == 2 ? "odd" : "big");
+    cast_worker(c, 2)->bound_ms = c->now_ms - 2 * MINUTE_MS;
+    c->job.status.cost = (struct op_cost){0};
+    c->memo = (struct op_memo){.dry_generation = c->job.generation};
+    cr_assert_eq(told(c, "CostUnknown"), 1);
+    pass(c, 90);
+    cr_assert_eq(c->job.status.cost.spent.micros, 9 * PRICE_UNIT, "90 minutes of three at 2: %lld",
+                 (long long)c->job.status.cost.spent.micros);
+    cr_assert_gt(c->job.status.cost.unpriced.micros, PRICE_UNIT, "hours of the fourth");
+    cr_assert(slot_is_live(&c->job.status.workers.slot[2]), "with four it were 12 of 10");
+    cr_assert_eq(told(c, "CostUnknown"), 0, "once");
+    pass(c, 10);
+    cr_assert_not(slot_is_live(&c->job.status.workers.slot[2]), "it ends with the others");
+    cast_free(c);
+}
+
+/* Their saves take five minutes, where one was kept for the end. */
+Test(operator_budget, what_an_end_takes_beyond_the_limit_is_told)
+{
+    struct cast *c = spending(LIMIT);
+    pass(c, 75);
+    pass(c, 5);
+    cr_assert_str_eq(c->job.status.state, "Suspending");
+    all_end(c);
+    cr_assert(strstr(c->job.status.message, "10.66 of the budget of 10.00 USD are spent"), "%s",
+              c->job.status.message);
+    cr_assert_eq(c->job.status.cost.spent.micros / 10000, 1066);
+    cast_free(c);
+}
+
 Test(operator_budget, another_operator_keeps_to_it)
 {
     struct cast *c = spending(LIMIT);

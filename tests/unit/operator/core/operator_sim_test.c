@@ -231,6 +231,34 @@ Test(operator_sim, warnings_alone_never_cost_a_place, .timeout = 300)
     cr_assert_gt(moved, SEEDS / 2, "machines with workers are among those that may go");
 }
 
+static void crash_now_and_then(struct run *r);
+
+/* All three are needed. Machines will go by taints alone, and don't after all: who is there stays until
+ * another one trains in its place. */
+Test(operator_sim, taints_alone_never_cost_a_place_that_is_needed, .timeout = 300)
+{
+    int moved = 0;
+    for (uint64_t seed = 1; seed <= MIXED; seed++) {
+        struct run r = begin(seed);
+        r.w->mixed = r.w->sidecars = r.w->single = r.w->spot = false;
+        r.w->truth.job.min = 3;
+        for (int i = 0; i < ROUNDS && world_training(r.w) < 3; i++)
+            turn(&r, false);
+        int creates = r.w->creates;
+        for (int i = 0; i < 2 * ROUNDS; i++) {
+            r.w->step = 0;
+            if (i < ROUNDS && chance(&r, 5))
+                world_taint(r.w, (int)world_draw(r.w, 3), chance(&r, 70));
+            crash_now_and_then(&r);
+            cr_assert_geq(world_training(r.w), 3, "seed %llu, round %d: %s", (unsigned long long)seed, i,
+                          r.w->truth.job.status);
+        }
+        moved += r.w->creates > creates;
+        end(&r);
+    }
+    cr_assert_gt(moved, MIXED / 2, "machines with workers are among those that will go");
+}
+
 static void crash_now_and_then(struct run *r)
 {
     int die = chance(r, 10) ? (int)world_draw(r->w, 6) : -1;
@@ -311,6 +339,32 @@ Test(operator_sim, one_who_comes_is_never_counted_for_two_who_go, .timeout = 300
     }
     cr_assert_gt(left, MIXED, "workers that go are among what happens: %d", left);
     cr_assert_gt(relieved, MIXED, "some of them as they may have to: %d", relieved);
+}
+
+/* A machine tells each worker that comes there that it may go, and does not. Who takes the place of a lost
+ * one may be put there again. */
+Test(operator_sim, who_lies_in_a_machines_name_has_one_leave_it_a_minute, .timeout = 300)
+{
+    int relieved = 0;
+    for (uint64_t seed = 1; seed <= MIXED; seed++) {
+        struct run r = begin(seed);
+        r.w->mixed = r.w->sidecars = r.w->single = r.w->launched = r.w->idles = false;
+        r.w->lies = true;
+        for (int i = 0; i < ROUNDS && world_training(r.w) < 3; i++)
+            turn(&r, false);
+        for (int i = 0; i < 2 * ROUNDS; i++) {
+            r.w->step = 0;
+            world_lie(r.w);
+            if (chance(&r, 10))
+                world_lose_one(r.w);
+            crash_now_and_then(&r);
+            cr_assert_str_eq(r.w->wrong, "", "seed %llu, round %d: %s", (unsigned long long)seed, i,
+                             r.w->wrong);
+        }
+        relieved += r.w->relieved;
+        end(&r);
+    }
+    cr_assert_gt(relieved, 2 * MIXED, "workers that leave that machine are among what happens: %d", relieved);
 }
 
 /* Machines go, and what they take along; the operator is killed and deposed, and pods that wait are deleted.

@@ -80,6 +80,16 @@ static bool body_says(struct cast *c, const char *wanted)
     return there;
 }
 
+static bool told_relieved(struct cast *c)
+{
+    bool told = false;
+    struct op_plan *plan = cast_plan(c);
+    for (int i = 0; i < plan->events_count; i++)
+        told = told || !strcmp(plan->event[i].reason, "Relieved");
+    plan_free(plan);
+    return told;
+}
+
 Test(operator_surge, of_a_machine_that_may_go_nobody_leaves_before_another_one_is_in_the_ring)
 {
     struct cast *c = with_one_more("{}");
@@ -115,6 +125,151 @@ Test(operator_surge, what_its_coordinator_was_told_counts_like_a_word_of_the_nod
               "no taint keeps the replacement from that machine");
     comes(c, 3, true);
     cr_assert(cast_says(c, "event Relieved  worker 1 leaves node-1, which may go, as it was told; another "));
+    cast_free(c);
+}
+
+static int told_so(struct cast *c, const char *reason, const char *note)
+{
+    int count = 0;
+    struct op_plan *plan = cast_plan(c);
+    for (int i = 0; i < plan->events_count; i++)
+        count += !strcmp(plan->event[i].reason, reason) && !strcmp(plan->event[i].note, note);
+    plan_free(plan);
+    return count;
+}
+
+Test(operator_surge, a_word_of_its_node_is_told_once_and_so_is_its_end)
+{
+    static const char may[] = "worker 2: its machine may go: node-2 has the taint karpenter.sh/disrupted";
+    static const char gone[] = "worker 2: its machine node-2 does not go: nobody says so any more";
+    struct cast *c = cast_training("{}");
+    text_copy(c->node[2].may_leave, sizeof c->node[2].may_leave, "has the taint karpenter.sh/disrupted");
+    cr_assert_eq(told_so(c, "NoticeReceived", may), 1);
+    cast_settle(c);
+    cr_assert_eq(told_so(c, "NoticeReceived", may), 0);
+    c->memo = (struct op_memo){.dry_generation = c->job.generation}; /* another process of the operator's */
+    cr_assert_eq(told_so(c, "NoticeReceived", may), 0);
+    *c->node[2].may_leave = 0;
+    cr_assert_eq(told_so(c, "NoticeWithdrawn", gone), 1);
+    cast_settle(c);
+    cr_assert_eq(told_so(c, "NoticeWithdrawn", gone), 0);
+    cordon(c, 2);
+    cr_assert_eq(told_so(c, "NoticeReceived", "worker 2: its machine may go: node-2 is cordoned"), 1);
+    cast_free(c);
+}
+
+Test(operator_surge, of_a_pod_that_karpenter_does_not_drain_it_is_said_and_the_next_one_avoids_that_machine)
+{
+    struct cast *c = cast_training("{}");
+    cast_worker(c, 2)->undrained = true;
+    text_copy(c->node[2].may_leave, sizeof c->node[2].may_leave, "has the taint karpenter.sh/disrupted");
+    cr_assert(cast_says(c, "event NoticeReceived  worker 2: its machine may go: node-2 has the taint "
+                           "karpenter.sh/disrupted; its pod tolerates it, so Karpenter won't drain it"));
+    all_stay(c);
+    text_copy(c->node[2].leave, sizeof c->node[2].leave, "is being deleted");
+    cast_settle(c);
+    cr_assert_eq(slot(c, 2)->state, OP_SLOT_ENDED);
+    cr_assert_eq(c->job.status.workers.unfit.nodes.count, 1);
+    cr_assert_str_eq(c->job.status.workers.unfit.nodes.name[0], "node-2");
+    cast_free(c);
+    c = cast_training("{}");
+    text_copy(c->node[2].leave, sizeof c->node[2].leave, "is being deleted");
+    cast_settle(c);
+    cr_assert_eq(c->job.status.workers.unfit.nodes.count, 0, "the taint keeps others from it");
+    cast_free(c);
+}
+
+Test(operator_surge, what_its_metadata_says_too_is_told_by_its_coordinator_alone)
+{
+    struct cast *c = cast_training("{}");
+    c->coordinator.worker[2].may_go = true;
+    cordon(c, 2);
+    cast_settle(c);
+    cr_assert_not(slot(c, 2)->told_ms);
+    c->coordinator.worker[2].may_go = false;
+    cast_settle(c);
+    cr_assert(slot(c, 2)->told_ms, "the Node still says so");
+    text_copy(c->node[2].leave, sizeof c->node[2].leave, "is being deleted");
+    *c->node[2].may_leave = 0;
+    cr_assert_not(cast_says(c, "NoticeWithdrawn"), "it goes");
+    cast_free(c);
+}
+
+/* Whoever lies in its name can't have each one leave that comes there. */
+Test(operator_surge, by_its_machines_own_word_nobody_is_relieved_who_has_not_had_it_for_a_minute)
+{
+    static const int64_t had_ms = 20 * 1000, minute_ms = 60 * 1000;
+    for (int by_node = 0; by_node < 2; by_node++) {
+        struct cast *c = cast_training("{}");
+        cast_worker(c, 1)->bound_ms = c->now_ms - had_ms;
+        c->coordinator.worker[1].may_go = true;
+        cast_settle(c);
+        comes(c, 3, true);
+        if (by_node)
+            cordon(c, 1);
+        cr_assert_eq(told_relieved(c), by_node, "what its Node says is no word of a stranger's");
+        if (!by_node) {
+            struct op_plan *plan = cast_plan(c);
+            cr_assert_leq(plan->wake_ms, c->now_ms + minute_ms - had_ms);
+            plan_free(plan);
+            c->now_ms += minute_ms - had_ms;
+            cr_assert(told_relieved(c));
+        }
+        cast_free(c);
+    }
+}
+
+static void taint(struct cast *c, int node, int64_t lead_ms)
+{
+    text_copy(c->node[node].leave, sizeof c->node[node].leave,
+              "has the taint aws-node-termination-handler/spot-itn");
+    c->node[node].lead_ms = lead_ms;
+}
+
+/* Three train, of at least three. */
+Test(operator_surge, by_a_taint_alone_nobody_leaves_at_once_where_fewer_than_min_would_be_left)
+{
+    static const int64_t lead_ms = 120 * 1000;
+    struct cast *c = cast_training("{\"workers\":{\"min\":3}}");
+    taint(c, 2, lead_ms);
+    cr_assert(cast_says(c, "event NoticeReceived  worker 2: its machine will go: node-2 has the taint "
+                           "aws-node-termination-handler/spot-itn"));
+    cast_settle(c);
+    cr_assert_eq(slot(c, 2)->state, OP_SLOT_PRESENT, "%s", c->job.status.message);
+    cr_assert_eq(slot(c, 3)->state, OP_SLOT_WANTED, "another one is made at once, whatever surge says");
+    cr_assert(body_says(c, "\"values\":[\"node-2\"]"), "elsewhere");
+    struct op_plan *plan = cast_plan(c);
+    cr_assert_leq(plan->wake_ms, c->now_ms + lead_ms / 2, "it wakes by itself");
+    plan_free(plan);
+    comes(c, 3, true);
+    cast_settle(c);
+    cr_assert_eq(slot(c, 2)->state, OP_SLOT_ENDED, "its place is taken");
+    cr_assert_eq(slot(c, 3)->state, OP_SLOT_PRESENT);
+    cast_free(c);
+}
+
+Test(operator_surge,
+     nor_is_it_kept_for_longer_than_half_of_what_the_taint_promises_or_once_its_node_is_deleted)
+{
+    static const int64_t lead_ms = 120 * 1000;
+    for (int deleted = 0; deleted < 2; deleted++) {
+        struct cast *c = cast_training("{\"workers\":{\"min\":3}}");
+        taint(c, 2, lead_ms);
+        cast_settle(c);
+        all_stay(c);
+        if (deleted) {
+            text_copy(c->node[2].leave, sizeof c->node[2].leave, "is being deleted");
+            c->node[2].lead_ms = 0;
+        } else
+            c->now_ms += lead_ms / 2;
+        cast_settle(c);
+        cr_assert_eq(slot(c, 2)->state, OP_SLOT_ENDED, "%d", deleted);
+        cast_free(c);
+    }
+    struct cast *c = cast_training("{}");
+    taint(c, 2, lead_ms);
+    cast_settle(c);
+    cr_assert_eq(slot(c, 2)->state, OP_SLOT_ENDED, "two are enough");
     cast_free(c);
 }
 

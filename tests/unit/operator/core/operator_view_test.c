@@ -46,6 +46,29 @@ Test(operator_view, a_pods_condition_reasons_and_last_word_are_taken)
     js_free(object);
 }
 
+Test(operator_view, a_pod_that_tolerates_karpenters_taint_or_all_is_not_drained)
+{
+    static const struct {
+        const char *list;
+        bool undrained;
+    } table[] = {{"[]", false},
+                 {"[{\"key\":\"nvidia.com/gpu\",\"operator\":\"Exists\"}]", false},
+                 {"[{\"key\":\"nvidia.com/gpu\"},{\"key\":\"karpenter.sh/disrupted\"}]", true},
+                 {"[{\"operator\":\"Exists\"}]", true}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        struct pod_view pod;
+        struct str text = str_init(4096);
+        str_addf(&text,
+                 "{\"metadata\":{\"name\":\"p\",\"uid\":\"u\"," LABELS "},\"spec\":{\"tolerations\":%s}}",
+                 table[i].list);
+        struct js *object = json(str_text(&text));
+        cr_assert_eq(pod_project(object, &pod, NULL), 0);
+        cr_assert_eq(pod.undrained, table[i].undrained, "%s", table[i].list);
+        js_free(object);
+        str_clear(&text);
+    }
+}
+
 /* A worker's pod whose trainer waits like this. */
 static struct pod_view waiting_pod(const char *reason, const char *message)
 {
@@ -230,6 +253,7 @@ Test(operator_view, taints_that_announce_the_end_are_leave_signals_and_hiccups_a
         cr_assert_eq(node_project(object, &node, NULL), 0);
         cr_assert_eq(*node.leave != 0, taints[i].leaves, "%s", taints[i].key);
         cr_assert_eq(*node.may_leave != 0, taints[i].may_leave, "%s", taints[i].key);
+        cr_assert_eq(node.lead_ms > 0, taints[i].leaves, "each promises a time: %s", taints[i].key);
         cr_assert(node.ready);
         cr_assert_str_eq(node.machine.type, "m5.large");
         js_free(object);

@@ -46,6 +46,7 @@ struct world *world_open(uint64_t seed, int workers, int min)
 {
     struct world *w = calloc(1, sizeof *w);
     w->random = seed;
+    w->relieved_pod = -1;
     w->now_ms = 1700000000000;
     w->truth.job = (struct world_job){
         .exists = true, .revision = 1, .generation = 1, .target = workers, .min = min, .max = workers + 2};
@@ -134,6 +135,7 @@ static void schedule(struct world *w, int i)
         pod->barred[pick] || (pod->view.role == OP_WORKER && is_full(w, node)))
         return;
     text_copy(w->truth.pod[i].view.node, OP_NODE_MAX, node->view.name);
+    w->truth.pod[i].view.bound_ms = w->lies ? w->now_ms : 0;
     world_note(w, CHANGE_POD, i);
 }
 
@@ -404,6 +406,37 @@ void world_tell(struct world *w, int told, int64_t in_ms)
     w->truth.pod[i].goes_ms = w->now_ms + in_ms;
 }
 
+void world_lie(struct world *w)
+{
+    for (int i = 0; i < w->truth.pods_count; i++) {
+        struct world_pod *pod = &w->truth.pod[i];
+        if (trains(w, pod) && !strcmp(pod->view.node, "node-0") && chance(w, 50))
+            pod->told = chance(w, 70) ? TOLD_MAY : TOLD_NOTHING;
+    }
+}
+
+void world_check_relieved(struct world *w, const struct op_event *event)
+{
+    static const int64_t apart_ms = 60 * MS;
+    int index;
+    if (strcmp(event->reason, "Relieved") != 0 || !strstr(event->note, " leaves node-0, ") ||
+        sscanf(event->note, "worker %d ", &index) != 1)
+        return;
+    int i = w->truth.pods_count - 1;
+    while (i >= 0 && (w->truth.pod[i].view.index != index || w->truth.pod[i].view.role != OP_WORKER ||
+                      strcmp(w->truth.pod[i].view.node, "node-0") != 0))
+        i--;
+    if (i < 0 || i == w->relieved_pod)
+        return; /* told again by the operator's next process */
+    bool follows = w->relieved_pod >= 0 && w->truth.pod[i].view.bound_ms > w->relieved_ms;
+    if (follows && w->now_ms < w->relieved_ms + apart_ms && !*w->wrong)
+        snprintf(w->wrong, sizeof w->wrong, "worker %d is relieved of a machine %lld s after another one",
+                 index, (long long)(w->now_ms - w->relieved_ms) / MS);
+    w->relieved_pod = i;
+    w->relieved_ms = w->now_ms;
+    w->relieved++;
+}
+
 void world_kubelets(struct world *w)
 {
     for (int i = 0; i < w->truth.pods_count; i++)
@@ -473,10 +506,25 @@ void world_cordon(struct world *w, int i, bool on)
     world_note(w, CHANGE_NODE, i);
 }
 
+void world_taint(struct world *w, int i, bool on)
+{
+    struct node_view *node = &w->truth.node[i].view;
+    text_copy(node->leave, sizeof node->leave, on ? "has the taint ToBeDeletedByClusterAutoscaler" : "");
+    node->lead_ms = on ? 2400 * MS : 0;
+    world_note(w, CHANGE_NODE, i);
+}
+
 void world_take_node(struct world *w, int i)
 {
     w->truth.node[i].exists = false;
     world_note(w, CHANGE_NODE, i);
+}
+
+void world_lose_one(struct world *w)
+{
+    int i = any_pod(w);
+    if (i >= 0 && w->truth.pod[i].view.role == OP_WORKER)
+        remove_pod(w, i);
 }
 
 void world_delete_pending(struct world *w)

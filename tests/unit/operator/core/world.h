@@ -75,6 +75,10 @@ struct world {
     char relief[OP_RELIEF_MAX]; /* what it was asked last */
     bool single;                /* no node takes more than one worker, or one that is not to be put on it */
     int refused, hung, fell, idled;
+    bool lies;           /* node-0 tells each worker on it, again and again, that it may go */
+    int relieved_pod;    /* the newest from there that was relieved, -1 none... */
+    int64_t relieved_ms; /* ...and when */
+    int relieved;        /* so many were */
     int left, late; /* workers told that their machines will go, that went; of them without a replacement */
     struct op_gone lost[RM_WORKERS_MAX];
     int lost_count;
@@ -109,9 +113,16 @@ void world_kubelets(struct world *w);
 void world_fault(struct world *w);
 void world_repair_nodes(struct world *w);
 void world_cordon(struct world *w, int node, bool on);
+void world_taint(struct world *w, int node, bool on); /* it will go, in 40 minutes */
 void world_take_node(struct world *w, int node);
 /* One worker that trains hears that its machine may go, will in so many ms, or does not after all. */
 void world_tell(struct world *w, int told, int64_t in_ms);
+/* node-0's metadata says to who trains there that it may go, or that it does not. */
+void world_lie(struct world *w);
+/* An event of the operator's: nobody is relieved of node-0 who came there after another one was, less than a
+ * minute before. */
+void world_check_relieved(struct world *w, const struct op_event *event);
+void world_lose_one(struct world *w);       /* somebody deletes a worker by force */
 void world_delete_pending(struct world *w); /* somebody deletes a worker that waits for a node */
 int world_training(struct world *w);        /* how many workers do */
 int world_wanted(const struct world *w, enum pod_role role); /* how many pods are there and not to end */

@@ -317,6 +317,8 @@ void process_reconcile(struct world *w, struct process *o, int die_before, bool 
     for (int i = 0; i < plan->events_count; i++) {
         w->fell += !strcmp(plan->event[i].reason, "FellBack");
         w->idled += !strcmp(plan->event[i].reason, "Idle");
+        if (w->lies)
+            world_check_relieved(w, &plan->event[i]);
     }
     op_memo_told(&o->memo, plan);
     o->expect_log = w->log_count;
