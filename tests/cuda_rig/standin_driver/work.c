@@ -50,7 +50,7 @@ static void launch(const struct op *op)
 void run_op(struct op *op)
 {
     standin.ms += MS_A_PIECE + MS_A_BYTE * (double)op->bytes;
-    if (standin.script.empty && (op->kind == OP_LAUNCH || op->kind == OP_OTHER))
+    if (standin.script.empty && (op->kind == OP_LAUNCH || op->kind == OP_OTHER || op->kind == OP_SET))
         return;
     device_memory_opens(true);
     if (op->kind == OP_COPY_IN || op->kind == OP_COPY_OUT || op->kind == OP_COPY)
