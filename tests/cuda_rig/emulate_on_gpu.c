@@ -17,7 +17,14 @@
 #include "trainer/backend/cuda/driver/kernel.h"
 #include "trainer/backend/cuda/driver/memory.h"
 
-enum { BLOCKS_MOST = 4096, POINTERS_MOST = 32, ARGUMENTS_MOST = 256, ON_STACK = 1024, GUARD = 256 };
+enum {
+    BLOCKS_MOST = 4096,
+    POINTERS_MOST = 32,
+    ARGUMENTS_MOST = 256,
+    ON_STACK = 1024,
+    GUARD = 256,
+    ALIGNED = 16
+};
 enum { ARENA = 96 << 20, GUARD_BYTE = 0xa5 };
 
 /* ---- the test's memory ---- */
@@ -25,6 +32,7 @@ enum { ARENA = 96 << 20, GUARD_BYTE = 0xa5 };
 struct block {
     char *at;
     size_t bytes;
+    bool stack;
 };
 
 static struct block heap[BLOCKS_MOST];
@@ -53,7 +61,7 @@ static void *noted(void *at, size_t bytes)
     forget(at);
     if (heap_blocks == BLOCKS_MOST)
         abort();
-    heap[heap_blocks++] = (struct block){at, bytes};
+    heap[heap_blocks++] = (struct block){at, bytes, false};
     return at;
 }
 
@@ -73,28 +81,59 @@ void __wrap_free(void *at)
     __real_free(at);
 }
 
-/* From a place of this thread's stack on; no bytes where it is none. */
-static struct block on_stack(char *at)
+/* What arguments point to of this thread's stack: from the first such place on, until a little behind the
+ * last one. One block, for its variables lie beside each other. */
+static struct block on_stack(const char *arguments, size_t bytes)
 {
     pthread_attr_t attributes;
-    void *stack;
-    size_t bytes;
+    void *begin;
+    size_t size;
+    char *first = NULL, *last = NULL, *at;
     pthread_getattr_np(pthread_self(), &attributes);
-    pthread_attr_getstack(&attributes, &stack, &bytes);
+    pthread_attr_getstack(&attributes, &begin, &size);
     pthread_attr_destroy(&attributes);
-    char *end = (char *)stack + bytes;
-    if (at < (char *)stack || at >= end)
-        return (struct block){NULL, 0};
-    return (struct block){at, end - at < ON_STACK ? (size_t)(end - at) : ON_STACK};
+    char *const end = (char *)begin + size;
+    for (size_t i = 0; i + sizeof at <= bytes; i += sizeof at) {
+        memcpy(&at, arguments + i, sizeof at);
+        if (at < (char *)begin || at >= end)
+            continue;
+        first = !first || at < first ? at : first;
+        last = !last || at > last ? at : last;
+    }
+    if (!first)
+        return (struct block){NULL, 0, true};
+    first -= (uintptr_t)first % ALIGNED;
+    return (struct block){first, (size_t)((end - last < ON_STACK ? end : last + ON_STACK) - first), true};
+}
+
+static bool is_in(const struct block *b, const char *at)
+{
+    return b->at && at >= b->at && at <= b->at + b->bytes;
 }
 
 /* What an argument points into; no bytes: it is no address, but a number. */
-static struct block block_of(char *at)
+static struct block block_of(const struct block *stack, char *at)
 {
     for (int i = 0; i < heap_blocks; i++)
-        if (at >= heap[i].at && at <= heap[i].at + heap[i].bytes)
+        if (is_in(&heap[i], at))
             return heap[i];
-    return on_stack(at);
+    return is_in(stack, at) ? *stack : (struct block){NULL, 0, false};
+}
+
+/* Between a test's variables lies what the address sanitizer guards: there each byte becomes what it is. */
+__attribute__((no_sanitize("address"))) static void copy_stack(volatile char *to, const volatile char *from,
+                                                               size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        to[i] = from[i];
+}
+
+static void copy_block(const struct block *b, char *to, const char *from)
+{
+    if (b->stack)
+        copy_stack(to, from, b->bytes);
+    else
+        memcpy(to, from, b->bytes);
 }
 
 /* ---- its copy on the GPU ---- */
@@ -143,7 +182,7 @@ static const struct placed *place_block(struct block b)
     if (gpu.blocks > POINTERS_MOST || end > ARENA)
         abort();
     memset(gpu.pinned + gpu.used, GUARD_BYTE, end - gpu.used);
-    memcpy(gpu.pinned + p->at, b.at, b.bytes);
+    copy_block(&b, gpu.pinned + p->at, b.at);
     gpu.used = end;
     return p;
 }
@@ -151,13 +190,14 @@ static const struct placed *place_block(struct block b)
 /* The arguments as the GPU is to have them. */
 static void place_all(char *arguments, size_t bytes)
 {
+    const struct block stack = on_stack(arguments, bytes);
     gpu.blocks = 0;
     gpu.used = GUARD;
     memset(gpu.pinned, GUARD_BYTE, GUARD);
     for (size_t i = 0; i + sizeof(char *) <= bytes; i += sizeof(char *)) {
         char *at;
         memcpy(&at, arguments + i, sizeof at);
-        const struct block b = block_of(at);
+        const struct block b = block_of(&stack, at);
         if (!b.at)
             continue;
         const struct placed *p = place_block(b);
@@ -180,7 +220,7 @@ static bool take_back(struct emulation *e, const char *name)
             }
         if (i == gpu.blocks)
             break;
-        memcpy(gpu.placed[i].here.at, gpu.pinned + end, gpu.placed[i].here.bytes);
+        copy_block(&gpu.placed[i].here, gpu.placed[i].here.at, gpu.pinned + end);
         guard = end + gpu.placed[i].here.bytes;
     }
     return true;
