@@ -28,11 +28,11 @@ SANITIZERS = ("memcheck", "racecheck", "synccheck")
 SANITIZED = {"exact_test": "@(fill|prove|sums)/*", "attend_test": "attend/heads_may_share*", "norm_test": "columns/wide_ones*"}
 
 
-def result(name, failed=None, values=None):
-    """One result; failed: the sentence that says how, None where it did not."""
-    made = {"name": name, "outcome": "passed" if failed is None else "failed"}
-    if failed is not None:
-        made["said"] = failed
+def result(name, failed=None, values=None, left_out=None):
+    """One result; failed: the sentence that says how, None where it did not; left_out: why nothing is known of it."""
+    made = {"name": name, "outcome": "failed" if failed is not None else "left out" if left_out else "passed"}
+    if failed is not None or left_out:
+        made["said"] = failed if failed is not None else left_out
     if values:
         made["values"] = values
     return made
@@ -60,7 +60,9 @@ def unit_test(check, program, when="", tests=EVERYTHING, before=(), more=None):
     ran = read_report(report) or []
     for name, failed in ran:
         yield result(f"{program}: {name}{when}", failed)
-    if code is None:
+    if code is None and before:
+        yield result(f"{program}{when}", left_out="it did not end in the time that was left")
+    elif code is None:
         yield result(f"{program}{when}", "it did not end in the time that was left")
     elif not ran or (code and not any(failed for _, failed in ran)):
         yield result(f"{program}{when}", f"it ended with {code} and no result: {said[-1500:]}")
@@ -102,9 +104,9 @@ def model(check):
 class Story:
     """A run of the job of this pack with what happens to it, told in the end as its weights and losses."""
 
-    def __init__(self, check, rig, name, workers, drills=()):
-        fields = check.told["jobs"]["standins" if check.standins else "gpu"]
-        self.check, self.rig, self.last = check, rig, fields["trainer__steps"]
+    def __init__(self, check, name, workers, drills=(), job="gpu"):
+        fields = check.told["jobs"]["standins" if check.standins else job]
+        self.check, self.rig, self.name, self.last, self.rings = check, rig_of(check), name, fields["trainer__steps"], []
         self.folder = check.scratch / name.replace(" ", "-")
         self.fields = {**fields, "trainer__device": "gpu", "trainer__precision": "bf16", "workers__target": workers}
         self.words = [word for drill in drills for word in ("--drill", drill)]
@@ -127,21 +129,26 @@ class Story:
 
     def told(self, run, first=1):
         complete = self.rig.check_complete(run, self.last, first=first)
+        self.rings = [len(event["members"]) for event in run.of("ringFormed")]
         assert complete["exact"] is True, "the run was not exact"
         return complete["weightsSha256"], {event["step"]: event["loss"] for event in run.of("step")}
 
 
-def compare(name, wanted, tell):
-    """A story that has to end as another one did."""
+def compare(story, wanted, tell, rings=()):
+    """A story that has to end as another one did, and to have had rings of so many members one after the other, among others."""
     try:
         weights, losses = tell()
     except AssertionError as why:
-        return result(name, str(why))
+        return result(story.name, str(why))
+    values = {"weightsSha256": weights, "rings": story.rings}
     if weights != wanted[0]:
-        return result(name, f"other weights: {weights}, not {wanted[0]}")
+        return result(story.name, f"other weights: {weights}, not {wanted[0]}", values)
     if not losses.items() <= wanted[1].items():
-        return result(name, "other losses on the way")
-    return result(name, None, {"weightsSha256": weights})
+        return result(story.name, "other losses on the way", values)
+    came = iter(story.rings)
+    if not all(members in came for members in rings):
+        return result(story.name, None, values, f"it was over before its ring had had {', '.join(map(str, rings))} members in turn")
+    return result(story.name, None, values)
 
 
 def beside_the_cpu(losses, wanted):
@@ -155,37 +162,49 @@ def beside_the_cpu(losses, wanted):
     return None
 
 
-def resumed(check, rig, last):
-    """Two workers up to the middle, then one."""
-    first = Story(check, rig, "resumed", 2)
-    began = first.run(until=last // 2)
+def resumed(story, check):
+    """Two workers for a quarter of the way, then one."""
+    first = Story(check, story.name, 2)
+    began = first.run(until=story.last // 4)
     assert began.code == 130, began.tail()
-    second = Story(check, rig, "resumed", 1)
-    run = second.run()
-    return second.told(run, run.of("step")[0]["step"])
+    run = story.run()
+    return story.told(run, run.of("step")[0]["step"])
+
+
+def rig_of(check):
+    """tests/e2e/rig.py, of the programs that the pack brought along."""
+    os.environ["RINGMASTER_BIN"] = str(check.files / "bin")
+    sys.path.append(str(check.folder))
+    return importlib.import_module("rig")
+
+
+def whole(story):
+    return story.told(story.run())
+
+
+def newcomers(check):
+    """A new trainer, and then a third worker, of a run so long that they come before its end."""
+    alone = Story(check, "a longer run alone", 1, job="long")
+    wanted = whole(alone)
+    story = Story(check, "two workers, a new trainer, a third worker", 2, ("trainer:0@40", "join@60"), "long")
+    yield compare(story, wanted, lambda: whole(story), (2, 1, 3))
 
 
 def train(check):
     """A whole run against the CPU's curve; then the same weights for every history of it."""
-    os.environ["RINGMASTER_BIN"] = str(check.files / "bin")
-    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    rig = importlib.import_module("rig")
-    alone = Story(check, rig, "alone", 1)
-    wanted = alone.told(alone.run())
+    alone = Story(check, "alone", 1)
+    wanted = whole(alone)
     curve = check.told["expected"]["standins" if check.standins else "gpu"]
     yield result(f"{alone.last} steps beside the CPU's curve", beside_the_cpu(wanted[1], curve),
                  {"first": wanted[1][1], "last": wanted[1][alone.last], "lastOnACpu": curve[str(alone.last)]})
-    middle = alone.last // 2
-    stories = {"two workers": (2, ()), "two workers, one is killed": (2, (f"kill:1@{middle}",)),
-               "two workers, a new trainer, a third worker": (2, (f"trainer:0@{middle // 2}", f"join@{middle}"))}
+    killed = Story(check, "two workers, one is killed", 2, (f"kill:1@{alone.last // 2}",))
+    yield compare(killed, wanted, lambda: whole(killed), (2, 1))
     if check.standins:
-        stories.pop("two workers")
-        stories.pop("two workers, a new trainer, a third worker")
-    for name, (workers, drills) in stories.items():
-        story = Story(check, rig, name, workers, drills)
-        yield compare(name, wanted, lambda story=story: story.told(story.run()))
-    if not check.standins:
-        yield compare("two workers, resumed by one", wanted, lambda: resumed(check, rig, alone.last))
+        return
+    two, later = Story(check, "two workers", 2), Story(check, "two workers, resumed by one", 1)
+    yield compare(two, wanted, lambda: whole(two), (2,))
+    yield compare(later, wanted, lambda: resumed(later, check))
+    yield from newcomers(check)
 
 
 # ---- the sanitizer ----

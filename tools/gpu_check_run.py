@@ -31,7 +31,7 @@ class Check:
     """One run: where its files are, what was found, how much time is left; everything that it starts ends with it."""
 
     def __init__(self, folder, scratch, standins):
-        self.files, self.scratch = scratch / "files", scratch
+        self.folder, self.files, self.scratch = folder, scratch / "files", scratch
         self.told = gpu_check_pack.unpack(folder, self.files)
         self.standins, self.why_standins, self.found = standins, "wanted", {}
         self.env, self.began, self.part_began = {}, time.monotonic(), time.monotonic()
@@ -181,6 +181,8 @@ def run_part(check, part):
             record["results"].append(result)
             if result["outcome"] == "failed":
                 say(f"FAILED {part}: {result['name']}: {result['said']}")
+            elif result["outcome"] == "left out":
+                say(f"left out: {part}: {result['name']}: {result['said']}")
     except Exception as mistake:  # pylint: disable=broad-exception-caught  (what breaks in one part is its result)
         record["results"].append(gpu_check_parts.result(f"the part {part} itself", f"{type(mistake).__name__}: {mistake}"))
         say(f"FAILED {part}: {mistake}")
@@ -192,6 +194,7 @@ def run_part(check, part):
 
 
 def write(check, to, records):
+    """What is known by now, so that whoever ends the run has it as well; how many parts came out how."""
     counts = {name: sum(1 for record in records if record["outcome"] == name) for name in ("passed", "failed", "left out")}
     told = {"on": "stand-ins" if check.standins else "gpu", "why": check.why_standins if check.standins else "", "found": check.found,
             "system": system(), "pack": {name: check.told[name] for name in ("commit", "version", "cLibrary")}, "parts": records,
@@ -199,8 +202,7 @@ def write(check, to, records):
     unfinished = to.with_name(to.name + ".part")
     unfinished.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
     unfinished.replace(to)
-    say(f"{counts['passed']} parts passed, {counts['failed']} failed, {counts['left out']} left out, {told['seconds']} s: {to}")
-    return 1 if counts["failed"] else 0
+    return counts
 
 
 def ended(number, _frame):
@@ -215,6 +217,12 @@ def run(folder, wanted, to, standins):
         check = Check(folder, scratch, standins)
         look(check)
         say_found(check, parts)
-        return write(check, to, [run_part(check, part) for part in parts])
+        records = []
+        for part in parts:
+            records.append(run_part(check, part))
+            counts = write(check, to, records)
+        say(f"{counts['passed']} parts passed, {counts['failed']} failed, {counts['left out']} left out, "
+            f"{time.monotonic() - check.began:.0f} s: {to}")
+        return 1 if counts["failed"] else 0
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
