@@ -144,7 +144,7 @@ def pack(to, limit_mib):
         shutil.rmtree(to, ignore_errors=True)
         shutil.copytree(made, to)
     print(f"{to}: {size:.1f} MiB, {len(told['files'])} files, for a C library of {told['cLibrary']} or newer; on the machine with the GPU: "
-          f"{to.name}/gpu-check run")
+          f"{to}/gpu-check run")
     return 0
 
 
