@@ -139,7 +139,7 @@ ASKED = [
     "tools/store_faults --to 1000", "tools/store_faults --from 1 --to 150",
     "RINGMASTER_BIN=build/test/bin tools/store_faults --from 1 --to 1000 --jobs 16",
     "tools/bench recovery", "tools/bench train", "tools/bench checkpoint", "tools/bench store", "tools/bench elastic --python P", "tools/bench ring",
-    "tools/bench spot", "tools/bench spot --trace FILE", "tools/bench spot --hours 24", "tools/bench spot --only notices", "tools/bench spot --only notices --notices 40",
+    "tools/bench gpu", "tools/bench spot", "tools/bench spot --trace FILE", "tools/bench spot --hours 24", "tools/bench spot --only notices", "tools/bench spot --only notices --notices 40",
     "tools/bench spot --only meter", "tools/bench spot --only meter --hours 24",
     "tools/bench spot --only processes", "tools/bench spot --only processes --python P", "tools/bench spot --only calm", "tools/bench spot --only calm --calm 4",
     "tools/bench operator --nodes", "tools/bench all --write", "tools/bench train --rounds 1", "tools/bench compare --with FOLDER",
@@ -194,6 +194,10 @@ ELSEWHERE = {  # the test, or the part of the check, and behind it what it calls
     "labelSelector=training_job%3Dgpt-hpa'": [
         "tests/cluster/autoscaler_test.py::test_the_hpa_of_the_examples_gives_a_job_as_many_workers_as_its_deadline_needs",
         "tests/cluster/autoscaler_test.py::values"],
+    "tools/gpu-check pack": ["tests/e2e/gpu_check_test.py::test_a_pack_that_is_too_large_is_refused_and_a_folder_that_is_none_too",
+                             "tests/e2e/gpu_check_test.py::a_pack"],
+    "build/gpu-check/gpu-check run": ["tests/e2e/gpu_check_test.py::test_a_run_on_the_standins_goes_through_all_its_parts",
+                                      "tests/e2e/gpu_check_test.py::checked"],
     "tests/offline": ["tools/check_all.py::cluster_ground"],
     "tools/install-packages --cluster": ["tools/check_all.py::cluster_ground"],
     "tools/install-packages --cuda": ["tools/check_all.py::cuda_ground"],
@@ -217,6 +221,7 @@ ABSENT = {
 # Options that a sentence names without their command: who takes them, with values. Each is given to that program.
 OPTIONS = {
     "tools/check": ["--no-cluster"],
+    "tools/gpu-check run": ["--standins"],
     "tools/campaign --seeds 0-0": ["--kind drills", "--kind chaos", "--kind crashes"],
     "ringmaster-agent coordinate": ["--job FILE", "--key-file FILE", "--grace 5", "--coordinator HOST:1", "--termination-log FILE", "--term 2", "--told 1",
                                     "--evaluated 1", "--saved 1", "--lost-at 1", "--spent-at 1", "--spent 1,2,3,4,5", "--saves 1,2,3,4,5"],

@@ -64,6 +64,8 @@ static int stacks_free, stacks_room;
 
 struct emulated_thread emulated_self;
 
+bool (*emulate_elsewhere)(struct emulation *e, const struct emulated_kernel *kernel, const void *args);
+
 /* In [0, bound), by a product and not by a division: it is asked for at each turn. */
 static int draw(int bound)
 {
@@ -444,6 +446,8 @@ static void tell_stuck(const struct block *b)
 
 bool emulate(struct emulation *e, const struct emulated_kernel *kernel, const void *args)
 {
+    if (emulate_elsewhere)
+        return emulate_elsewhere(e, kernel, args);
     int resident = e->resident && e->resident < e->blocks ? e->resident : e->blocks;
     struct block *block = zeroed((size_t)resident, sizeof *block);
     uint32_t mode = cpu_float_mode();

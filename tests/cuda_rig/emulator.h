@@ -64,6 +64,9 @@ struct emulation {
 bool emulate(struct emulation *e, const struct emulated_kernel *kernel, const void *args);
 /* Gives the stacks back. */
 void emulator_free(void);
+/* Who runs kernels instead of the emulator: a GPU (emulate_on_gpu.c), where no order is drawn, nothing is
+ * stopped and no barrier left out or told of. NULL: nobody. */
+extern bool (*emulate_elsewhere)(struct emulation *e, const struct emulated_kernel *kernel, const void *args);
 
 /* ---- for kernels ---- */
 

@@ -12,7 +12,10 @@
  *     no-export           a driver without descriptors of memory
  *     fail:CALL@N=CODE    the N-th call of that name fails: fail:cuMemCreate@3=OUT_OF_MEMORY
  *     lost:CALL@N=CODE    and so does every call after it. CALL may be kernel: the N-th one that is run,
- * whose error comes out of whatever call comes next hang:kernel@N       the N-th kernel never ends */
+ * whose error comes out of whatever call comes next
+ *     hang:kernel@N       the N-th kernel never ends
+ *     skip:KERNEL@N       the N-th run of the kernel of that name does nothing, and nobody is told
+ *     empty               no kernel does anything: what is left is the host's own time */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,11 +62,11 @@ static void rule_read(struct script *s, int kind, const char *text)
     char code[48] = "";
     long long turn = 0;
     if (s->rules == RULES_MAX ||
-        sscanf(text, "%47[^@]@%lld=%47s", r->name, &turn, code) < (kind == HANGS ? 2 : 3))
+        sscanf(text, "%47[^@]@%lld=%47s", r->name, &turn, code) < (kind < HANGS ? 3 : 2))
         misuse("RINGMASTER_STANDIN_CUDA: \"%s\" is not CALL@N=CODE", text);
     r->kind = (unsigned)kind;
     r->turn = turn;
-    r->code = kind == HANGS ? CUDA_SUCCESS : result_read(code);
+    r->code = kind < HANGS ? result_read(code) : CUDA_SUCCESS;
 }
 
 struct number {
@@ -101,14 +104,17 @@ static void setting_read(struct script *s, const char *name, const char *value)
         s->prohibited = true;
     else if (!strcmp(name, "no-export"))
         s->no_export = true;
+    else if (!strcmp(name, "empty"))
+        s->empty = true;
     else
         misuse("RINGMASTER_STANDIN_CUDA: nobody knows \"%s\"", name);
 }
 
 static void word_read(struct script *s, char *word)
 {
-    static const char *const kinds[] = {[FAILS] = "fail:", [LOST] = "lost:", [HANGS] = "hang:"};
-    for (int i = 0; i < 3; i++)
+    static const char *const kinds[] = {
+        [FAILS] = "fail:", [LOST] = "lost:", [HANGS] = "hang:", [SKIPS] = "skip:"};
+    for (int i = 0; i <= SKIPS; i++)
         if (!strncmp(word, kinds[i], strlen(kinds[i]))) {
             rule_read(s, i, word + strlen(kinds[i]));
             return;

@@ -33,8 +33,8 @@ enum { DEVICES_MAX = 8, RULES_MAX = 16, NODE_DEPENDS = 2 };
 /* ---- what is played (script.c) ---- */
 
 struct rule {
-    enum { FAILS, LOST, HANGS } kind;
-    char name[48]; /* of a call, without _v2; or "kernel": one that is run */
+    enum { FAILS, LOST, HANGS, SKIPS } kind;
+    char name[48]; /* of a call, without _v2; "kernel": one that is run; SKIPS: of a kernel */
     int64_t turn;  /* from 1 */
     CUresult code;
     int64_t seen;
@@ -44,7 +44,7 @@ struct script {
     uint64_t seed;
     int devices, version, processors, major, minor;
     size_t memory, taken; /* bytes of each device; of them others' */
-    bool prohibited, no_export;
+    bool prohibited, no_export, empty;
     char name[96];
     struct rule rule[RULES_MAX];
     int rules;

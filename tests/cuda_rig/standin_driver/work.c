@@ -35,7 +35,10 @@ void op_drop(struct op *op)
 static void launch(const struct op *op)
 {
     struct emulation e = {.blocks = op->blocks, .resident = 1 + draw(4), .seed = (uint64_t)draw(1 << 30)};
-    struct rule *rule = script_turn(&standin.script, "kernel");
+    struct rule *rule = script_turn(&standin.script, "kernel"),
+                *own = script_turn(&standin.script, op->kernel->name);
+    if (own && own->kind == SKIPS)
+        return;
     if (rule && rule->kind == HANGS)
         standin.hangs = true;
     else if (rule)
@@ -47,6 +50,8 @@ static void launch(const struct op *op)
 void run_op(struct op *op)
 {
     standin.ms += MS_A_PIECE + MS_A_BYTE * (double)op->bytes;
+    if (standin.script.empty && (op->kind == OP_LAUNCH || op->kind == OP_OTHER || op->kind == OP_SET))
+        return;
     device_memory_opens(true);
     if (op->kind == OP_COPY_IN || op->kind == OP_COPY_OUT || op->kind == OP_COPY)
         memmove(op->to, op->from, op->bytes);

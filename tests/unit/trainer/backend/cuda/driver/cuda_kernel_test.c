@@ -153,6 +153,25 @@ Test(kernel, those_of_the_image_that_was_built_are_found_in_it)
     rig_close(&r);
 }
 
+/* What a script leaves out is missed by who compares (tools/gpu-check). */
+Test(kernel, one_that_is_skipped_or_empty_leaves_its_memory_as_it_was)
+{
+    static const struct cuda_kernel_shape shape = {"fill", FILL_THREADS, 0, sizeof(struct fill_args)};
+    static const char *const scripts[] = {"seed=0,skip:fill@2", "seed=0,skip:update@1", "seed=0,empty"};
+    static const uint32_t wanted[] = {1, 2, 0};
+    for (int i = 0; i < 3; i++) {
+        struct rig r;
+        const uint32_t nothing = 0;
+        rig_open(&r, scripts[i], gpu_image);
+        struct fill_args args = {put(&r, &nothing, sizeof nothing), 1, 0};
+        for (args.word = 1; args.word <= 2; args.word++)
+            start(&r, &shape, 1, &args);
+        cr_assert_eq(memcmp(get(&r, args.words, sizeof nothing), &wanted[i], sizeof nothing), 0, "%s",
+                     scripts[i]);
+        rig_close(&r);
+    }
+}
+
 /* ---- refused ---- */
 
 static void refused(struct rig *r, const struct cuda_kernel_shape *shape, const char *sentence)

@@ -7,8 +7,16 @@ const char gpu_image[] = "an image for stand-ins";
 
 void gpu_script(const char *script)
 {
+    if (on_gpu())
+        return;
     setenv("RINGMASTER_CUDA_LIBRARY", STANDIN, 1);
     setenv("RINGMASTER_STANDIN_CUDA", script, 1);
+}
+
+void gpu_blas_at(const char *path)
+{
+    if (!on_gpu())
+        setenv("RINGMASTER_CUBLASLT_LIBRARY", path, 1);
 }
 
 void gpu_open(struct gpu *g, const char *script)

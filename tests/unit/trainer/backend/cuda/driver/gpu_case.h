@@ -2,6 +2,7 @@
 #ifndef RM_TEST_GPU_CASE_H
 #define RM_TEST_GPU_CASE_H
 
+#include "tests/cuda_rig/on_gpu.h"
 #include "trainer/backend/cuda/driver/kernel.h"
 #include "trainer/backend/cuda/driver/memory.h"
 #include "trainer/backend/cuda/driver/stream.h"
@@ -11,9 +12,17 @@ struct gpu {
     struct cuda_device *device;
 };
 
-/* What the stand-in plays (tests/cuda_rig/standin_driver/script.c); before it is opened.
+/* What the stand-in plays (tests/cuda_rig/standin_driver/script.c); before it is opened. On a real GPU
+ * (tests/cuda_rig/on_gpu.h) nothing is played, and both libraries are the machine's.
  */
 void gpu_script(const char *script);
+void gpu_blas_at(const char *path);
+/* For a test that is nothing without its script. */
+#define GPU_BY_SCRIPT()                                                                                      \
+    do {                                                                                                     \
+        if (on_gpu())                                                                                        \
+            cr_skip("a real GPU plays no script");                                                           \
+    } while (0)
 void gpu_open(struct gpu *g, const char *script);
 void gpu_close(struct gpu *g);
 

@@ -26,7 +26,7 @@ static const struct model_shape tiny = {
 static void prepare(void)
 {
     model_layout_init(&layout, &tiny);
-    setenv("RINGMASTER_CUBLASLT_LIBRARY", STANDIN_CUBLASLT, 1);
+    gpu_blas_at(STANDIN_CUBLASLT);
 }
 
 static struct backend_options wished(void)
@@ -41,7 +41,7 @@ static struct backend_options wished(void)
 
 static int open_gpu(struct backend **ret, const struct backend_options *options, struct error *err)
 {
-    const struct backend_gpu_parts parts = {gpu_image, gpu_image, true};
+    const struct backend_gpu_parts parts = {on_gpu_image("exact"), on_gpu_image("model"), true};
     return backend_gpu_open_with(ret, options, &parts, err);
 }
 
@@ -55,7 +55,7 @@ static int open_cpu_among_others(struct backend **ret, const struct backend_opti
 
 static int open_without_graphs(struct backend **ret, const struct backend_options *options, struct error *err)
 {
-    const struct backend_gpu_parts parts = {gpu_image, gpu_image, false};
+    const struct backend_gpu_parts parts = {on_gpu_image("exact"), on_gpu_image("model"), false};
     return backend_gpu_open_with(ret, options, &parts, err);
 }
 
@@ -315,6 +315,7 @@ Test(gpu, words_that_are_not_what_the_lanes_made_are_not_committed, .init = prep
 
 Test(gpu, a_device_that_is_lost_in_a_pass_is_said_and_nothing_is_committed, .init = prepare)
 {
+    GPU_BY_SCRIPT();
     struct one o = opened(open_gpu, "lost:kernel@40=ECC_UNCORRECTABLE", false);
     struct error err = {0};
     int failed = 0;
@@ -387,6 +388,7 @@ static void fingerprint_of(const char *script, char out[RM_FINGERPRINT_MAX])
 
 Test(gpu, its_fingerprint_names_all_that_decides_bits, .init = prepare)
 {
+    GPU_BY_SCRIPT();
     char first[RM_FINGERPRINT_MAX], other[RM_FINGERPRINT_MAX], *behind;
     fingerprint_of("", first);
     cr_assert_eq(strncmp(first, "numerics ", 9), 0);
@@ -451,6 +453,7 @@ Test(gpu, what_a_gpu_can_not_do_yet_is_refused, .init = prepare)
 
 Test(gpu, too_little_memory_is_refused_before_any_is_taken, .init = prepare)
 {
+    GPU_BY_SCRIPT();
     refused("memory=300M", wished(), EXIT_MACHINE,
             LABEL ": training needs 0.5 GiB (code and driver 0.5, workspace 0.0, undo slots and tables 0.0 "
                   "GiB), and 0.3 of "
@@ -459,6 +462,7 @@ Test(gpu, too_little_memory_is_refused_before_any_is_taken, .init = prepare)
 
 Test(gpu, no_driver_and_no_cublaslt_are_refused, .init = prepare)
 {
+    GPU_BY_SCRIPT();
     const struct backend_options options = wished();
     struct backend *b;
     struct error err = {0};
@@ -477,6 +481,7 @@ Test(gpu, no_driver_and_no_cublaslt_are_refused, .init = prepare)
 
 Test(gpu, what_it_takes_is_what_it_says_it_will, .init = prepare)
 {
+    GPU_BY_SCRIPT();
     struct one o = opened(open_gpu, "", false);
     const struct backend_gpu *g = gpu_of(o.b);
     const struct cuda_needs *n = &g->needs;

@@ -146,6 +146,8 @@ Test(lanes_add, a_second_part_leaves_a_larger_maximum_as_it_was)
 
 Test(lanes_add, each_barrier_is_missed)
 {
+    if (emulate_elsewhere)
+        cr_skip("no barrier of a GPU's can be left out");
     struct lane_case c = {.count = 3000, .scale = 2};
     lane_case_init(&c, 1);
     struct emulation all = {.blocks = 1};
@@ -252,7 +254,7 @@ Test(prove, each_piece_has_the_sum_of_its_bits_and_each_barrier_is_missed)
     update_case_init(&c, mixed_sizes, MIXED, false, false, 9);
     struct emulation first = {.blocks = 1};
     cr_assert(proofs_are_right(&c, &first));
-    cr_assert_eq(first.barriers, 2);
+    cr_assert_eq(first.barriers, emulate_elsewhere ? 0 : 2);
     int found[2] = {0, 0};
     for (uint64_t order = 0; order < PLANTED; order++) {
         struct emulation e = {.blocks = 1 + (int)order % 3, .seed = order};
@@ -262,8 +264,8 @@ Test(prove, each_piece_has_the_sum_of_its_bits_and_each_barrier_is_missed)
             found[i] += !proofs_are_right(&c, &without);
         }
     }
-    cr_assert(found[0] && found[1], "found without the first barrier: %d, without the second: %d", found[0],
-              found[1]);
+    cr_assert(emulate_elsewhere || (found[0] && found[1]),
+              "found without the first barrier: %d, without the second: %d", found[0], found[1]);
     update_case_clear(&c);
 }
 

@@ -306,6 +306,10 @@ Test(columns, each_is_the_sum_in_order_of_rows)
 {
     for (int size = 1; size <= 70; size++)
         check_columns(size, 1 + size * 7 % 70, 1 + size * 3 % 11, size % 2);
+}
+
+Test(columns, wide_ones_are_sums_in_order_of_rows_too)
+{
     check_columns(100, 600, 32, 1);
     check_columns(100, 255, 100, 0);
     check_columns(9, 257, 64, 1);

@@ -66,11 +66,11 @@ static void rig_open_with(struct rig *r, const struct world *w, const char *scri
     const struct cuda_lane_options options = {&w->layout, SEQUENCES, &r->exact, &r->model, graphs};
     *r = (struct rig){.w = w};
     rig_place(r);
-    setenv("RINGMASTER_CUBLASLT_LIBRARY", STANDIN_CUBLASLT, 1);
+    gpu_blas_at(STANDIN_CUBLASLT);
     gpu_open(&r->g, script);
     GPU_OK(cuda_blas_open(&r->blas, r->g.device, &gpu_err));
-    GPU_OK(cuda_module_open(&r->exact, r->g.device, gpu_image, "exact", &gpu_err));
-    GPU_OK(cuda_module_open(&r->model, r->g.device, gpu_image, "model", &gpu_err));
+    GPU_OK(cuda_module_open(&r->exact, r->g.device, on_gpu_image("exact"), "exact", &gpu_err));
+    GPU_OK(cuda_module_open(&r->model, r->g.device, on_gpu_image("model"), "model", &gpu_err));
     r->s = gpu_stream(&r->g);
     r->m = gpu_memory(&r->g, r->bytes);
     r->host = gpu_pinned(&r->g, r->bytes);
@@ -292,6 +292,7 @@ Test(lane, more_graphs_than_have_room_are_noted_again)
 /* Both lanes have launched six kernels for their weights, and this one three of its own. */
 Test(lane, a_graph_that_could_not_be_noted_leaves_nothing_behind)
 {
+    GPU_BY_SCRIPT();
     struct world w = weights_of(&tiny);
     struct rig r, plain;
     float scales[RM_TENSORS_MAX] = {0};
@@ -349,6 +350,7 @@ static void choice_of(const struct world *w, const char *script, uint8_t out[RM_
 
 Test(lane, what_was_chosen_for_its_products_has_a_hash)
 {
+    GPU_BY_SCRIPT();
     struct world w = weights_of(&tiny), other = weights_of(&small);
     uint8_t first[RM_HASH_BYTES], again[RM_HASH_BYTES];
     choice_of(&w, "", first);
@@ -406,7 +408,7 @@ Test(lane, a_shape_that_the_kernels_are_not_made_for_is_refused)
     struct error err = {0};
     model_layout_init(&layout, &shape);
     const struct cuda_lane_options options = {.layout = &layout, .sequences = SEQUENCES};
-    setenv("RINGMASTER_CUBLASLT_LIBRARY", STANDIN_CUBLASLT, 1);
+    gpu_blas_at(STANDIN_CUBLASLT);
     gpu_open(&g, "");
     GPU_OK(cuda_blas_open(&blas, g.device, &gpu_err));
     cr_assert_eq(cuda_lane_open(&lane, blas, &options, &err), -1);

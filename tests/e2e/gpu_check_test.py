@@ -1,0 +1,118 @@
+"""tools/gpu-check: the pack that goes to a machine with a GPU, and what its run says; here on the stand-ins."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rig
+
+sys.path.append(str(rig.ROOT / "tools"))
+import gpu_check_pack  # noqa: E402  (its folder is on the path only now)
+
+TOOL = rig.ROOT / "tools/gpu-check"
+PARTS = ["device", "kernels", "model", "train", "sanitizer", "bench", "arena", "nccl"]
+STANDINS = rig.BIN.parent / "standin"
+
+pytestmark = pytest.mark.skipif(not any((rig.BIN.parent / "cuda").glob("*.fatbin")),
+                                reason="built without a CUDA compiler: tools/install-packages --cuda")
+
+
+def environment(**more):
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("RINGMASTER_")}
+    return {**kept, "RINGMASTER_BIN": str(rig.BIN), **more}
+
+
+@pytest.fixture(name="pack", scope="module")
+def a_pack(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pack") / "gpu-check"
+    done = subprocess.run([sys.executable, TOOL, "pack", "--to", folder], env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def checked(pack, folder, *parts, **more):
+    """(exit code, what it said, the file of all results) of the program that the pack carries along."""
+    (folder / "tmp").mkdir()
+    done = subprocess.run([sys.executable, pack / "gpu-check", "run", *parts, "--to", folder / "all.json"],
+                          env=environment(TMPDIR=str(folder / "tmp"), **more), capture_output=True, text=True, check=False)
+    assert not list((folder / "tmp").iterdir()), "it left files behind"
+    return done.returncode, done.stdout + done.stderr, json.loads((folder / "all.json").read_text())
+
+
+def check_told(said, told, parts):
+    """That the file has all that a reader needs, whatever came out."""
+    assert [part["part"] for part in told["parts"]] == parts, said
+    for part in told["parts"]:
+        if part["outcome"] == "left out":
+            assert not part["results"] and f"left out: {part['part']}: {part['why']}" in said, said
+        else:
+            assert part["results"] and part["seconds"] >= 0, said
+    assert told["on"] == "stand-ins" and told["why"] and said.startswith("on stand-ins, which say nothing of a GPU"), said
+    assert told["found"]["gpu"] == "Stand-in GPU" and told["found"]["cublasLtVersion"] == "13.0.2"
+    assert told["pack"]["version"] and told["system"]["kernel"] and told["seconds"] > 0
+
+
+def test_a_kernel_that_computes_wrong_is_named_and_nothing_else_is(pack, tmp_path):
+    """One of attention's kernels does nothing the first time in each process."""
+    parts = ["device", "kernels", "sanitizer", "bench", "arena", "nccl"]
+    code, said, told = checked(pack, tmp_path, *parts, RINGMASTER_STANDIN_CUDA="seed=1,sms=1,skip:attend_keys_128@1")
+    check_told(said, told, parts)
+    assert code == 1 and told["counts"] == {"passed": 2, "failed": 1, "left out": 3}, said
+    (wrong,) = [result for part in told["parts"] for result in part["results"] if result["outcome"] == "failed"]
+    assert wrong["name"] == "attend_test: heads_may_share_keys_and_values" and f"FAILED kernels: {wrong['name']}" in said, said
+    assert "attend_keys_128: other bits in order 1" in wrong["said"], wrong
+    assert told["parts"][3]["results"][0]["values"]["graphs.exact.ms"] > 0, said
+
+
+def test_a_run_on_the_standins_goes_through_all_its_parts(pack, tmp_path):
+    code, said, told = checked(pack, tmp_path)
+    check_told(said, told, PARTS)
+    assert code == 0 and told["counts"] == {"passed": 5, "failed": 0, "left out": 3}, said
+    (train,) = [part["results"] for part in told["parts"] if part["part"] == "train"]
+    assert len(train) == 2 and train[1]["values"]["rings"] == [2, 1], train
+
+
+def test_a_library_that_is_missing_is_a_sentence_and_what_needs_it_is_left_out(pack, tmp_path):
+    code, said, told = checked(pack, tmp_path, "device", "model", RINGMASTER_CUDA_LIBRARY=str(STANDINS / "libcuda.so.1"),
+                               RINGMASTER_CUBLASLT_LIBRARY="/nowhere/libcublasLt.so.13")
+    assert code == 0 and told["on"] == "gpu", said
+    device, model = told["parts"]
+    assert device["outcome"] == "passed" and model["outcome"] == "left out", said
+    assert model["why"].startswith("no cuBLASLt: /nowhere/libcublasLt.so.13 can't be loaded;"), model
+
+
+def of_the_run(folder):
+    """Names of living processes that have this folder for what is temporary, as all have that a run starts."""
+    wanted, found = f"TMPDIR={folder}".encode(), []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                found.append((entry / "comm").read_text().strip())
+        except OSError:
+            continue
+    return found
+
+
+def test_a_run_that_is_ended_ends_what_it_started(pack, tmp_path):
+    scratch = tmp_path / "tmp"
+    scratch.mkdir()
+    with subprocess.Popen([sys.executable, pack / "gpu-check", "run", "train", "--to", tmp_path / "all.json"], stdout=subprocess.DEVNULL,
+                          env=environment(TMPDIR=str(scratch))) as run:
+        rig.until(lambda: any(name.startswith("ringmaster-trai") for name in of_the_run(scratch)), "a trainer is there", rig.DEADLINE_S)
+        run.send_signal(signal.SIGTERM)
+        assert run.wait(timeout=rig.DEADLINE_S) == 128 + signal.SIGTERM
+    rig.until(lambda: not of_the_run(scratch), "nobody is left")
+    assert not list(scratch.iterdir()) and not (tmp_path / "all.json").exists()
+
+
+def test_a_pack_that_is_too_large_is_refused_and_a_folder_that_is_none_too(pack, tmp_path):
+    assert gpu_check_pack.LIMIT_MIB == 60 and gpu_check_pack.hold_size(pack, gpu_check_pack.LIMIT_MIB) > 10
+    with pytest.raises(gpu_check_pack.Refused, match=r"the pack has \d+\.\d MiB, and 10 are the limit"):
+        gpu_check_pack.hold_size(pack, 10)
+    done = subprocess.run([sys.executable, TOOL, "run", "--pack", tmp_path], capture_output=True, text=True, check=False)
+    assert done.returncode == 4 and "is no pack" in done.stderr, done.stderr
