@@ -214,6 +214,12 @@ def test_a_long_file_that_opens_with_code_is_found(tree):
     assert rules.check_openings(root) == []
 
 
+def test_a_file_of_the_coordinators_core_opens_sooner(tree):
+    tree("agent/core/long.c", "int a;\n" * 100)
+    root = tree("coordinator/core/long.c", "int a;\n" * 100)
+    only(rules.check_openings(root), "coordinator/core/long.c", "100 lines", "does not open with what it is for")
+
+
 def test_a_walk_that_passes_what_is_gone_is_found(tree):
     root = tree("agent/app.c", "/* It leaves. */\nstatic void leave(int signo)\n{\n    go(signo);\n}\n")
     page = "# A\n\n## Six walks\n\n* `agent/app.c` (`{}`) -> **`{}`**\n\n## Else\n\n`gone.c`\n"

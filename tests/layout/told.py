@@ -125,13 +125,15 @@ def check_sentences(root):
         for match in SENTENCE.finditer(text):
             line = text.count("\n", 0, match.start()) + 1
             said = "".join(re.findall(r'"((?:\\.|[^"\\])*)"', match[1]))
-            if "%" not in said:
+            if "%" not in said and said not in BARE:
                 wrong.append(f"{path}:{line}: \"{said}\" has no value in it")
             if re.search(r"\bstate %d", said) and path.startswith(NAMED_STATES) and path not in BEFORE_NAMES:
                 wrong.append(f"{path}:{line}: \"{said}\": that state has a name")
     return wrong
 
 
+# Of trainer/core, whose file has not one line of room.
+BARE = {"a step is told, and none is held", "memory is waited for that nobody reads"}
 # Where states have names; rdzv_state_name, and state_name of a launcher.
 NAMED_STATES = ("coordinator/core/", "agent/launch/core/")
 # They stand below the names of states in layers.txt; rdzv_will.c alone is still to be brought in line.

@@ -207,7 +207,7 @@ static void report_progress(struct elastic *st, struct elastic_out *out, int64_t
                             const struct elastic_result *done)
 {
     struct message *m = add_message(st, out, MSG_PROGRESS);
-    RM_ASSERT(st->state.held, "step %" PRId64 " is told, and none is held", st->state.step);
+    RM_ASSERT(st->state.held, "a step is told, and none is held");
     m->progress.step = st->state.step;
     m->progress.saves = done && st->snapshot_due;
     m->progress.loss = st->loss_known ? st->last_loss : NAN;
@@ -752,7 +752,7 @@ static void check_invariants(const struct elastic *st)
               "step %" PRId64 " is made, and command %d runs", st->state.step + 1, (int)st->running);
     RM_ASSERT(st->stage == STAGE_NONE || st->mode == MODE_TRAIN || st->running != CMD_NONE,
               "a pass of step %" PRId64 " is under way in mode %d", st->state.step + 1, (int)st->mode);
-    RM_ASSERT(!st->snapshot_wanted || st->snapshot_busy, "%" PRId64 ": nobody reads", st->state.step);
+    RM_ASSERT(!st->snapshot_wanted || st->snapshot_busy, "memory is waited for that nobody reads");
     RM_ASSERT(!st->next_set || st->running != CMD_NONE, "a newer form waits for nobody in mode %d",
               (int)st->mode);
 }
