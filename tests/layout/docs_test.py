@@ -41,13 +41,6 @@ def test_the_columns_that_a_page_shows_are_those_that_kubectl_shows():
     assert heads and all(head == ["NAME", *columns] for head in heads), heads
 
 
-def test_each_fuzz_target_has_its_row():
-    targets = {path.name.removesuffix("_fuzz.c") for path in (ROOT / "tests/fuzz").glob("*_fuzz.c")}
-    page = (ROOT / "docs/testing.md").read_text(encoding="utf-8")
-    table = page[page.index("| target | parses |"):].partition("\n\n")[0]
-    assert targets == set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))
-
-
 def test_a_metric_has_one_name_and_one_program_that_tells_it():
     """A name that two programs tell would be one series in a query."""
     cells = [line.split("|")[1] for line in (ROOT / "docs/metrics.md").read_text(encoding="utf-8").splitlines() if line.startswith("| `ringmaster_")]
