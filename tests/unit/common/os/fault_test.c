@@ -116,6 +116,12 @@ static const char *said_by(const char *setting, int visits, int *ret_status)
     return said;
 }
 
+/* First; a sanitizer may have a word of its own behind it, of threads that a fork does not have. */
+static bool is_said(const char *said, const char *line)
+{
+    return !strncmp(said, line, strlen(line));
+}
+
 Test(fault, says_on_standard_error_where_it_struck)
 {
     int status;
@@ -139,8 +145,9 @@ Test(fault, a_setting_that_is_none_ends_who_reads_it_with_a_sentence)
 Test(fault, that_nobody_got_there_is_said_at_the_end)
 {
     int status;
-    cr_assert_str_eq(said_by("nowhere", 1, &status),
-                     "RINGMASTER_FAULT: no process got to nowhere for the time that was asked for\n");
+    const char *said = said_by("nowhere", 1, &status);
+    cr_assert(is_said(said, "RINGMASTER_FAULT: no process got to nowhere for the time that was asked for\n"),
+              "%s", said);
     cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     cr_assert(strstr(said_by("here:3", 2, &status), "no process got to here"));
     cr_assert(strstr(said_by("here@4", 2, &status), "no process got to here, nobody of that number or name"));
@@ -149,7 +156,7 @@ Test(fault, that_nobody_got_there_is_said_at_the_end)
 Test(fault, a_process_whose_child_got_there_says_nothing_of_it)
 {
     int ends[2];
-    char said[64] = "";
+    char said[512] = "";
     cr_assert(pipe(ends) == 0);
     pid_t child = fork();
     if (child == 0) {
@@ -165,7 +172,8 @@ Test(fault, a_process_whose_child_got_there_says_nothing_of_it)
     close(ends[1]);
     waitpid(child, NULL, 0);
     cr_assert(read(ends[0], said, sizeof said - 1) > 0);
-    cr_assert_str_eq(said, "fault point here\n");
+    cr_assert(is_said(said, "fault point here\n"), "%s", said);
+    cr_assert_not(strstr(said, "RINGMASTER_FAULT"), "%s", said);
 }
 
 Test(fault, stands_still_where_the_setting_ends_with_stop_and_can_go_on)
