@@ -15,6 +15,7 @@
 #include "agent/launch/launcher.h"
 #include "agent/launch/pair.h"
 #include "agent/notice/node.h"
+#include "agent/storage/worker_settle.h"
 #include "common/base/time.h"
 #include "common/loop/loop.h"
 #include "common/notice/metadata.h"
@@ -462,8 +463,13 @@ int main(int argc, char **argv)
     secret_guard();
     descriptors_raise();
     int code = run_words(argc, argv, &err);
-    if (code >= 0)
-        return code;
-    fprintf(stderr, "ringmaster-agent: %s\n", err.text);
-    return error_exit_code(err.code);
+    if (code < 0) {
+        fprintf(stderr, "ringmaster-agent: %s\n", err.text);
+        code = error_exit_code(err.code);
+    }
+    if (worker_settle_goes_on()) {
+        fflush(NULL);
+        _exit(code);
+    }
+    return code;
 }

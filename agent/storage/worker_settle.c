@@ -25,6 +25,8 @@ struct worker_settle {
     struct reading *reading; /* the newest; NULL: none */
 };
 
+static atomic_int at_work; /* threads */
+
 static void reading_drop(struct reading *r)
 {
     if (!r || atomic_fetch_sub(&r->holders, 1) > 1)
@@ -42,6 +44,7 @@ static void *reading_main(void *arg)
     if (result < 0 && !atomic_load(&r->cancel))
         log_warn("older checkpoints stay", "why=\"%s\"", err.text);
     reading_drop(r);
+    atomic_fetch_sub(&at_work, 1);
     return NULL;
 }
 
@@ -81,10 +84,12 @@ void worker_settle_begin(struct worker_settle *settle, int64_t step)
     if (!r)
         return;
     settle->reading = r;
+    atomic_fetch_add(&at_work, 1);
     if (pthread_create(&thread, NULL, reading_main, r) == 0) {
         pthread_detach(thread);
         return;
     }
+    atomic_fetch_sub(&at_work, 1);
     settle->reading = NULL;
     atomic_store(&r->holders, 1);
     reading_drop(r);
@@ -105,4 +110,9 @@ void worker_settle_free(struct worker_settle *settle)
         return;
     worker_settle_stop(settle);
     free(settle);
+}
+
+bool worker_settle_goes_on(void)
+{
+    return atomic_load(&at_work) > 0;
 }

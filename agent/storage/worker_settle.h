@@ -6,6 +6,8 @@
 #ifndef RM_AGENT_WORKER_SETTLE_H
 #define RM_AGENT_WORKER_SETTLE_H
 
+#include <stdbool.h>
+
 #include "common/job/spec.h"
 
 struct worker_settle;
@@ -17,5 +19,8 @@ void worker_settle_begin(struct worker_settle *settle, int64_t step);
 /* What is under way is given up. */
 void worker_settle_stop(struct worker_settle *settle);
 void worker_settle_free(struct worker_settle *settle);
+/* Whether threads of this process are still at it, which were given up or not: what exit() takes down, a
+ * library's memory say, they use until their end. Who ends then ends by _exit. */
+bool worker_settle_goes_on(void);
 
 #endif
