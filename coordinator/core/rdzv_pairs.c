@@ -139,6 +139,8 @@ void rdzv_pairs_fault(struct rdzv *st, const struct rdzv_worker *w, const struct
         return; /* it was stopped for another reason, and ends by that */
     if (!rdzv_stops_now(st))
         rdzv_pairs_in_vain(st);
+    if (f->kind == FAULT_LINEAGE)
+        return; /* of what is held, and of no connection */
     p->broke = true;
     if (peer < 0 || peer == by)
         return;
