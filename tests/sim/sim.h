@@ -246,6 +246,7 @@ struct node {
     bool may_go;                   /* and nothing else was told of it, so that another one is made first */
     bool stays;                    /* it was told that it goes, and that it does not, with time enough */
     bool early;                    /* its machine goes before its moment */
+    bool kept;                     /* and after all it does not go: the moments that were told are none */
     int machine;                   /* on which it is: the number of the first worker there */
     bool lied, let_go, termed;     /* of a liar (sim_liar.c); since then released; told by SIGTERM */
     rm_time lied_at;               /* that it goes, for the first time; 0: never */

@@ -203,6 +203,7 @@ static void store_publish(struct sim *sim, int node, const struct msg_publish *p
                                .final = p->final,
                                .damaged = damaged,
                                .pending = pending,
+                               .stood = sim->now,
                                .odd = p->fingerprint[0] ? !strcmp(p->fingerprint, sim_fingerprint[1])
                                                         : sim->node[node].odd, /* as its agent knows it */
                                .hash = sim_lineage_hash(p->lineage),
