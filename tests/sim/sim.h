@@ -691,6 +691,8 @@ bool pairs_wait_for_ever(const struct sim *sim);            /* and rightly so, w
 
 /* sim_store.c */
 bool published_stands(const struct published *p);
+/* Of the state that a piece is of, as its writer told it. */
+uint64_t store_named_bits(const uint8_t sha256[RM_HASH_BYTES]);
 void store_stands(struct sim *sim, int published);
 void store_earlier(struct sim *sim, int64_t step); /* a checkpoint that an earlier run left */
 bool store_is_away(const struct sim *sim);
