@@ -113,3 +113,21 @@ Test(pairs_last, all_pairs_that_are_apart_are_tried_one_after_the_other_and_only
     }
     story_end(&s);
 }
+
+/* All of three are needed, so that each try is of all three pairs. */
+Test(pairs_last, a_ring_of_several_pairs_that_are_apart_tries_them_at_once)
+{
+    struct story s;
+    struct rdzv_settings settings = patient(3);
+    settings.unsupervised = true;
+    gather(&s, settings, 3);
+    for (int i = 0; i < 12; i++) {
+        for (int second = 0; second < 40 && rdzv_state(s.st) != RDZV_FORMING; second++)
+            after(&s, RM_S);
+        cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+        break_off(&s, i % 3, (i + 1) % 3, nothing);
+        cr_assert(i < 8 || rdzv_state(s.st) == RDZV_GATHERING, "try %d is followed by another at once: %s", i,
+                  str_text(&s.log));
+    }
+    story_end(&s);
+}
