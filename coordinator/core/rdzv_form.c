@@ -262,6 +262,7 @@ void rdzv_ready(const struct turn *turn, struct rdzv_worker *w, const struct mes
     if (st->state != RDZV_FORMING)
         return;
     w->ready = true;
+    w->began = m->generation;
     w->slowness = 0;
     rdzv_trouble_over(w, FAULT_IN_LOAD);
     w->state = m->ready.state;

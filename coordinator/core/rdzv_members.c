@@ -154,6 +154,7 @@ static void accept_identity(const struct turn *turn, struct rdzv_worker *w, int 
         w->beside = (struct rdzv_beside){0};
         w->rank = -1;
         w->old_rank = INT_MAX;
+        w->began = (struct msg_generation){0};
         w->slowness = 0;
         w->stopped_round = -1;
         if (st->settings.unsupervised) { /* it may be another machine */
@@ -173,9 +174,11 @@ static void take_over(const struct rdzv *st, struct rdzv_worker *w, const struct
         w->asked = RM_NEVER;
     w->agent_pid = h->agent_pid;
     w->trainer_pid = h->trainer_pid;
-    w->state = rdzv_vouched(st, h->ring, &h->state);
     w->ring = h->ring;
     w->phase = h->phase;
+    if (h->phase == PHASE_READY || h->phase == PHASE_TRAINING)
+        w->began = h->ring;
+    w->state = rdzv_vouched(st, w, h->ring, &h->state);
     w->runs = h->phase == PHASE_TRAINING;
     if (h->fingerprint[0]) /* also where that trainer is gone: it may have made what is told of yet */
         text_copy(w->fingerprint, sizeof w->fingerprint, h->fingerprint);

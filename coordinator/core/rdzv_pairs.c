@@ -139,6 +139,8 @@ void rdzv_pairs_fault(struct rdzv *st, const struct rdzv_worker *w, const struct
         return; /* it was stopped for another reason, and ends by that */
     if (!rdzv_stops_now(st))
         rdzv_pairs_in_vain(st);
+    if (f->kind == FAULT_LINEAGE)
+        return; /* of what is held, and of no connection */
     p->broke = true;
     if (peer < 0 || peer == by)
         return;
@@ -213,24 +215,24 @@ static rm_time pause_after(int formings)
     return rm_backoff(first_pause, longest_pause, formings - RINGS_RUNNING);
 }
 
-/* Of those who are there. */
-static int count_pairs_apart(const struct rdzv *st)
+static int count_pairs_apart(const struct rdzv *st, struct worker_set among)
 {
-    struct worker_set all = roster(st);
     int count = 0;
-    for (int i = set_first(all); i >= 0; i = set_next(all, i))
-        count += set_count(set_common(st->pairs.apart[i], all));
+    for (int i = set_first(among); i >= 0; i = set_next(among, i))
+        count += set_count(set_common(st->pairs.apart[i], among));
     RM_ASSERT(count % 2 == 0, "%d workers can't reach one of those who are there", count);
     return count / 2;
 }
 
 /* Where too few reach each other each try is of other pairs: all that are apart have theirs one after the
- * other before a pause, which else would grow by every pair. */
+ * other before a pause, which else would grow by every pair. A ring may hold them all. */
 static void count_in_vain(const struct turn *turn)
 {
     struct rdzv_pairs *p = &turn->st->pairs;
+    int pairs = count_pairs_apart(turn->st, roster(turn->st));
+    bool all_at_once = count_pairs_apart(turn->st, members(turn->st)) >= pairs;
     p->tries++;
-    if (!p->too_few || p->tries >= count_pairs_apart(turn->st)) {
+    if (!p->too_few || all_at_once || p->tries >= pairs) {
         p->tries = 0;
         p->formings++;
     }

@@ -105,6 +105,7 @@ void rdzv_recover_ready(struct rdzv *st, struct rdzv_worker *w, const struct mes
     if (generation_compare(m->generation, w->ring) != 0 || w->phase == PHASE_IDLE)
         return;
     w->phase = PHASE_READY;
+    w->began = m->generation;
     w->state = m->ready.state;
     if (st->told < 0)
         st->told = st->known_step = w->state.step;

@@ -78,6 +78,7 @@ struct rdzv_worker {
     int64_t update_step;
     /* ring in which its state was not the others', or what it got as a sum was none */
     struct msg_generation differed;
+    struct msg_generation began; /* the newest ring that it was ready for, with the state of all */
     bool discarded;
     int64_t stopped_round; /* newest round that it answered */
     bool must_stop;        /* this round waits for it */

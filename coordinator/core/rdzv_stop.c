@@ -158,7 +158,7 @@ void rdzv_stopped(const struct turn *turn, struct rdzv_worker *w, const struct m
     w->stopped_round = s->round;
     RM_ASSERT(w->presence == PRESENT, "worker %d stopped, and is not here", rdzv_index(st, w));
     w->must_stop = false;
-    w->state = rdzv_vouched(st, m->generation, &s->state);
+    w->state = rdzv_vouched(st, w, m->generation, &s->state);
     w->update_step = w->state.held ? s->update_step : -1;
     w->discarded = s->discarded;
     if (s->trainer_pid)

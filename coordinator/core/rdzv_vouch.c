@@ -31,10 +31,11 @@ bool rdzv_is_unvouched(const struct rdzv *st, int64_t step)
     return st->unvouched.ring.n && st->unvouched.step >= 0 && st->unvouched.step == step;
 }
 
-struct msg_state rdzv_vouched(const struct rdzv *st, struct msg_generation ring,
+struct msg_state rdzv_vouched(const struct rdzv *st, const struct rdzv_worker *w, struct msg_generation ring,
                               const struct msg_state *state)
 {
-    bool later = generation_compare(ring, st->unvouched.ring) > 0;
+    bool later = generation_compare(ring, st->unvouched.ring) > 0 &&
+                 generation_compare(w->began, st->unvouched.ring) > 0;
     RM_ASSERT(!state->held || state->step >= 0, "step %lld is held", (long long)state->step);
     return state->held && !later && rdzv_is_unvouched(st, state->step) ? (struct msg_state){0} : *state;
 }

@@ -60,7 +60,7 @@ def test_of_two_who_received_its_state_with_other_bits_receives_it_once_more(fin
     assert run.code == 0, run.tail()
     told = run.the("proofFailed")
     assert told["worker"] == 1 and f"the state of step {told['step']} that it received has other bits than those of who gave it" in told["cause"], told
-    assert all(event["stepsRedone"] <= 2 for event in run.of("recovered")), "one pass to see it, one more when who gave it has looked, and keeps it"
+    assert all(event["stepsRedone"] <= 2 for event in run.of("recovered")), "one pass to see it, one more where the ring broke before all had looked"
     assert [event["loss"] for event in run.of("step")] == losses, run.tail()
     assert run.the("complete")["weightsSha256"] == expected_hash and run.the("complete")["exact"], run.tail()
 

@@ -246,6 +246,7 @@ struct node {
     bool may_go;                   /* and nothing else was told of it, so that another one is made first */
     bool stays;                    /* it was told that it goes, and that it does not, with time enough */
     bool early;                    /* its machine goes before its moment */
+    bool kept;                     /* and after all it does not go: the moments that were told are none */
     int machine;                   /* on which it is: the number of the first worker there */
     bool lied, let_go, termed;     /* of a liar (sim_liar.c); since then released; told by SIGTERM */
     rm_time lied_at;               /* that it goes, for the first time; 0: never */
@@ -690,6 +691,8 @@ bool pairs_wait_for_ever(const struct sim *sim);            /* and rightly so, w
 
 /* sim_store.c */
 bool published_stands(const struct published *p);
+/* Of the state that a piece is of, as its writer told it. */
+uint64_t store_named_bits(const uint8_t sha256[RM_HASH_BYTES]);
 void store_stands(struct sim *sim, int published);
 void store_earlier(struct sim *sim, int64_t step); /* a checkpoint that an earlier run left */
 bool store_is_away(const struct sim *sim);

@@ -264,16 +264,18 @@ void check_kept(struct sim *sim, int node, const struct message *m)
                  n->worker, m->stopped.update_step);
 }
 
-/* What is there is not written over, and one whose writer's sums it does not fit is found by the publisher
- * and written anew: so the last one, unless it is the worse one. NULL: it is not there. */
-static const struct slice *slice_of(const struct sim *sim, const struct msg_publish *p, int part, int parts)
+/* As its writer said that it wrote it: what else lay under that name the publisher finds, and it is written
+ * anew. NULL: it is not there. */
+static const struct slice *slice_of(const struct sim *sim, const struct msg_publish *p,
+                                    const struct msg_piece *piece)
 {
     const struct slice *found = NULL;
+    int parts = (int)piece->offset / PARTS_BASE, part = (int)piece->offset % PARTS_BASE;
     int64_t first = sim->slices > SLICES_MAX ? sim->slices - SLICES_MAX : 0;
     for (int64_t i = first; i < sim->slices; i++) {
         const struct slice *s = &sim->slice[i % SLICES_MAX];
         if (s->used && s->step == p->step && s->final == p->final && s->part == part && s->parts == parts &&
-            s->hash == sim_lineage_hash(p->lineage) && (!found || found->flaw))
+            s->hash == sim_lineage_hash(p->lineage) && s->flaw == store_named_bits(piece->sha256))
             found = s;
     }
     return found;
@@ -284,19 +286,18 @@ uint64_t check_publish(struct sim *sim, const struct msg_publish *p)
 {
     bool in[RM_WORKERS_MAX] = {0};
     int parts = p->count ? (int)p->piece[0].offset / PARTS_BASE : 0;
-    const struct slice *first = parts ? slice_of(sim, p, 0, parts) : NULL;
+    uint64_t flaw = p->count ? store_named_bits(p->piece[0].sha256) : 0;
     for (int i = 0; i < p->count; i++) {
         int part = (int)p->piece[i].offset % PARTS_BASE;
-        const struct slice *s = slice_of(sim, p, part, parts);
-        if (p->piece[i].offset / PARTS_BASE != parts || in[part] || !s)
+        if (p->piece[i].offset / PARTS_BASE != parts || in[part] || !slice_of(sim, p, &p->piece[i]))
             sim_fail(sim, "R4: the checkpoint of step %" PRId64 " has a part that does not belong", p->step);
-        else if (first && s->flaw != first->flaw)
+        else if (store_named_bits(p->piece[i].sha256) != flaw)
             sim_fail(sim, "R4: the checkpoint of step %" PRId64 " is of states with other bits", p->step);
         in[part] = true;
     }
     if (parts == 0 || p->count != parts)
         sim_fail(sim, "R4: the checkpoint of step %" PRId64 " has %d of %d parts", p->step, p->count, parts);
-    return first ? first->flaw : 0;
+    return flaw;
 }
 
 /* R3: a word of a lower term never gets past the agent. */

@@ -118,8 +118,10 @@ static void do_send(struct sim *sim, const struct rdzv_action *a)
     if (m->type == MSG_FAULT && m->fault.kind == FAULT_HANG && a->send.count)
         check_blame(sim, sim->conn[a->send.conn[0]].node);
     sim->tallies.of[TALLY_REFUSED] += m->type == MSG_ABANDON;
-    for (int i = 0; i < a->send.count && m->type == MSG_RELEASE && !m->release.over; i++)
+    for (int i = 0; i < a->send.count && m->type == MSG_RELEASE && !m->release.over; i++) {
         liar_check_release(sim, sim->conn[a->send.conn[i]].node);
+        sim->conn[a->send.conn[i]].brings = -1; /* others held as much as it then */
+    }
     for (int i = 0; i < a->send.count; i++)
         send_to_agent(sim, a->send.conn[i], m);
 }

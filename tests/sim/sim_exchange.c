@@ -159,11 +159,15 @@ static struct worker_set odd_states(const struct sim *sim, const struct ring *ri
     return tie && !set_is_empty(odd) ? all : odd;
 }
 
-static bool all_sure(const struct sim *sim, const struct ring *ring)
+/* Where nobody can tell all look at their own, and say in the same ring what they found. True: nobody found
+ * anything, so that they all are sure. */
+static bool all_look(struct sim *sim, const struct ring *ring)
 {
     bool sure = true;
     for (int r = 0; r < ring->count; r++)
-        sure = sure && sim->node[ring->node[r]].memory.sure;
+        sure = sure && (sim->node[ring->node[r]].memory.sure || !sim->node[ring->node[r]].memory.spoilt);
+    for (int r = 0; r < ring->count && sure; r++)
+        sim->node[ring->node[r]].memory.sure = true;
     return sure;
 }
 
@@ -191,10 +195,11 @@ static void find_odd(struct sim *sim, const struct ring *ring, struct header *h)
         return;
     }
     h->verdict = PASS_ODD;
-    bool none = set_count(h->odd) == ring->count;
-    h->look = none && !all_sure(sim, ring);
+    h->look = set_count(h->odd) == ring->count && !all_look(sim, ring);
     if (h->look)
         return;
+    h->odd = odd_states(sim, ring);
+    bool none = set_count(h->odd) == ring->count;
     sim->tallies.of[TALLY_OUTVOTED] += none ? 0 : set_count(h->odd);
     sim->tallies.of[TALLY_NO_MAJORITY] += none;
     sim->undecided = sim->undecided || none;

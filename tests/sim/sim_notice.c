@@ -121,6 +121,7 @@ static void is_withdrawn(struct sim *sim, int node)
     rm_time lead = n->doomed_at - n->noticed_at;
     bool quick = lead >= worth && sim->now - n->noticed_at < lead / 4;
     n->stays = n->doomed_at && quick && n->nodes_then == sim->nodes && is_outlived(sim, node);
+    n->kept = n->doomed_at != 0;
     n->doomed_at = 0;
     n->may_go = false;
 }
@@ -179,6 +180,7 @@ bool notice_will_go(struct sim *sim, int w, rm_time lead)
     struct node *n = &sim->node[node];
     n->noticed_at = sim->now;
     n->doomed_at = sim->now + lead;
+    n->kept = false;
     n->told_then = sim->told;
     n->nodes_then = all_train(sim) ? sim->nodes : 0;
     sim->drilled[w] = true;
@@ -207,8 +209,8 @@ static void machine_goes(struct sim *sim, int w, rm_time lead)
 void notice_deadline(struct sim *sim, int node)
 {
     struct node *n = &sim->node[node];
-    if (n->doomed_at > sim->now && !n->early)
-        return; /* it was moved */
+    if (n->kept || (n->doomed_at > sim->now && !n->early))
+        return; /* it was withdrawn, or moved */
     if (n->alive)
         notice_ends(sim, node, false);
     node_die(sim, node, 137);
@@ -379,7 +381,8 @@ static bool is_outlived(const struct sim *sim, int node)
 {
     for (int i = 0; i < sim->nodes; i++) {
         const struct node *n = &sim->node[i];
-        if (i != node && n->alive && n->trainer.opened && n->memory.whole && !n->doomed_at)
+        bool stays = !n->doomed_at && !n->termed;
+        if (i != node && n->alive && n->trainer.opened && n->memory.whole && stays)
             return true;
     }
     return false;

@@ -64,6 +64,19 @@ static void fail_for_now(struct agent_event *e, int64_t step)
     e->again = true;
 }
 
+static void store_name_bits(uint8_t sha256[RM_HASH_BYTES], uint64_t flaw)
+{
+    memset(sha256, 0, RM_HASH_BYTES);
+    memcpy(sha256, &flaw, sizeof flaw);
+}
+
+uint64_t store_named_bits(const uint8_t sha256[RM_HASH_BYTES])
+{
+    uint64_t flaw;
+    memcpy(&flaw, sha256, sizeof flaw);
+    return flaw;
+}
+
 static void add_slice(struct sim *sim, int node, const struct msg_snapshot *s)
 {
     struct slice *slice = &sim->slice[sim->slices++ % SLICES_MAX]; /* the oldest are deleted */
@@ -150,7 +163,7 @@ static void store_write(struct sim *sim, int node, const struct msg_snapshot *s)
     snprintf(c->piece[0].file, sizeof c->piece[0].file, "p-%d-of-%d", s->part, s->parts);
     c->piece[0].offset = s->parts * PARTS_BASE + s->part;
     c->piece[0].bytes = sim->replay ? state_bytes / s->parts : s->parts;
-    memcpy(c->piece[0].sha256, s->state.lineage, RM_HASH_BYTES);
+    store_name_bits(c->piece[0].sha256, sim->node[node].taken.flaw);
 }
 
 /* What stands whole under that name already stays as it is; else there is a new one. */
@@ -203,6 +216,7 @@ static void store_publish(struct sim *sim, int node, const struct msg_publish *p
                                .final = p->final,
                                .damaged = damaged,
                                .pending = pending,
+                               .stood = sim->now,
                                .odd = p->fingerprint[0] ? !strcmp(p->fingerprint, sim_fingerprint[1])
                                                         : sim->node[node].odd, /* as its agent knows it */
                                .hash = sim_lineage_hash(p->lineage),

@@ -32,7 +32,7 @@ uint32_t engine_own_flags(const struct engine *e)
 }
 
 /* No group is the largest, and not all have looked yet whether theirs are the bits that they wrote: whose are
- * not gives them up, and the others keep theirs. Should those differ all the same, all have looked then. */
+ * not gives them up, and the others keep theirs. */
 static void look_at_own_state(struct engine *e, int64_t step, struct elastic_result *ret)
 {
     const struct backend_ops *ops = e->backend->ops;
@@ -76,6 +76,46 @@ static void go_by_majority(const struct engine *e, struct worker_set odd, int64_
         text_copy(ret->text, sizeof ret->text, "workers hold states with different bits");
 }
 
+/* from and to are zeroes. As its updates wrote it: nothing is read for it. */
+static int say_state(struct engine *e, const struct state_point *point, uint32_t *from, struct error *err)
+{
+    struct header_rank said = {.flags = LANES_HOLDS | engine_own_flags(e), .audited = -1};
+    const struct backend_ops *ops = e->backend->ops;
+    memcpy(said.lineage, point->lineage, sizeof said.lineage);
+    if (ops->image_sum && ops->image_sum(e->backend, &said.state_sum, err) < 0)
+        return -1;
+    header_rank_write(from, e->layout.tensors, e->spec->batch.lanes, e->ring->rank, &said);
+    return 0;
+}
+
+/* What all say of their states is in the second half of these zeroes. */
+static int hear_states(struct engine *e, const struct state_point *point, uint32_t *words, int *ret_worker,
+                       struct error *err)
+{
+    int64_t count = header_count(e->layout.tensors, e->spec->batch.lanes);
+    struct collective_segment header = {.from = words, .to = words + count, .count = count};
+    if (say_state(e, point, words, err) < 0)
+        return -1;
+    return engine_reduce(e, &header, 1, ret_worker, err);
+}
+
+/* All have looked once this is heard. Where somebody gave its own up the others keep theirs for now. Where
+ * nobody did, it is decided before anybody leaves with what it holds: another ring may be without those who
+ * differ from this rank. */
+static void say_again(struct engine *e, int64_t step, struct elastic_result *ret)
+{
+    int tensors = e->layout.tensors, lanes = e->spec->batch.lanes, worker = -1;
+    int64_t count = header_count(tensors, lanes);
+    struct state_point point;
+    struct error err;
+    uint32_t *words = calloc((size_t)count * 2, sizeof *words);
+    bool heard = words && state_holds(e->state, &point) && hear_states(e, &point, words, &worker, &err) == 0;
+    if (heard && header_proven(words + count, tensors, lanes) &&
+        header_all_sure(words + count, tensors, lanes))
+        go_by_majority(e, engine_odd_states(e, words + count), step, ret);
+    free(words);
+}
+
 /* Who is first to say so breaks the ring, and one that has not read the header yet, or still looks at its
  * state, would need another ring to find the same. A sum comes to an end once all ranks have added to it;
  * that it fails is no news: each knows already what it has to say. */
@@ -96,42 +136,32 @@ void engine_states_differ(struct engine *e, const uint32_t *header, struct worke
                           struct elastic_result *ret)
 {
     bool tie = set_count(odd) == e->ring->world;
-    if (tie && !header_all_sure(header, e->layout.tensors, e->spec->batch.lanes))
+    if (tie && !header_all_sure(header, e->layout.tensors, e->spec->batch.lanes)) {
         look_at_own_state(e, step, ret);
-    else
+        say_again(e, step, ret);
+    } else {
         go_by_majority(e, odd, step, ret);
+    }
     wait_for_all_to_know(e);
 }
 
-/* from and to are zeroes. As its updates wrote it: nothing is read for it. */
-static int say_state(struct engine *e, const struct state_point *point, uint32_t *from, struct error *err)
-{
-    struct header_rank said = {.flags = LANES_HOLDS | engine_own_flags(e), .audited = -1};
-    const struct backend_ops *ops = e->backend->ops;
-    memcpy(said.lineage, point->lineage, sizeof said.lineage);
-    if (ops->image_sum && ops->image_sum(e->backend, &said.state_sum, err) < 0)
-        return -1;
-    header_rank_write(from, e->layout.tensors, e->spec->batch.lanes, e->ring->rank, &said);
-    return 0;
-}
-
-static void compare_in(struct engine *e, const struct state_point *point, uint32_t *from, int64_t count,
+/* words: a header's twice, zeroes. */
+static void compare_in(struct engine *e, const struct state_point *point, uint32_t *words,
                        struct elastic_result *ret)
 {
-    uint32_t *to = from + count;
-    struct collective_segment header = {.from = from, .to = to, .count = count};
+    int tensors = e->layout.tensors, lanes = e->spec->batch.lanes, worker = -1;
+    const uint32_t *all = words + header_count(tensors, lanes);
     struct worker_set odd;
     struct error err;
-    int worker = -1;
-    if (say_state(e, point, from, &err) < 0 || engine_reduce(e, &header, 1, &worker, &err) < 0) {
+    if (hear_states(e, point, words, &worker, &err) < 0) {
         engine_failed(ret, &err, worker);
-    } else if (!header_proven(to, e->layout.tensors, e->spec->batch.lanes)) {
+    } else if (!header_proven(all, tensors, lanes)) {
         ret->outcome = OUTCOME_PROOF;
         snprintf(ret->text, sizeof ret->text,
                  "what the workers say of their states of step %lld changed on the way; it is said again",
                  (long long)point->step);
-    } else if (!set_is_empty(odd = engine_odd_states(e, to))) {
-        engine_states_differ(e, to, odd, point->step, ret);
+    } else if (!set_is_empty(odd = engine_odd_states(e, all))) {
+        engine_states_differ(e, all, odd, point->step, ret);
     } else {
         e->fresh = false;
     }
@@ -147,7 +177,7 @@ void engine_compare(struct engine *e, struct elastic_result *ret)
     atomic_store(&e->exchanging, false);
     uint32_t *words = calloc((size_t)count * 2, sizeof *words);
     if (words) {
-        compare_in(e, &point, words, count, ret);
+        compare_in(e, &point, words, ret);
     } else {
         err_set(&err, ERR_MACHINE, "no memory for what workers say of their states");
         engine_failed(ret, &err, -1);

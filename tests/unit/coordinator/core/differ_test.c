@@ -289,6 +289,49 @@ Test(differ, pieces_of_states_that_nobody_vouches_for_are_no_checkpoint)
     story_end(&s);
 }
 
+/* It had not heard of it when it was told to stop, was to load a checkpoint in the ring behind that one, and
+ * could not: what it holds is what it held. */
+Test(differ, a_later_ring_that_did_not_begin_makes_no_state_anew)
+{
+    struct story s;
+    three_train(&s, 0);
+    progress(&s, 0, 51);
+    nobody_vouches(&s, 0, 51);
+    stopped(&s, 0, -1, -1);
+    stopped(&s, 1, 51, 51);
+    stopped(&s, 2, -1, -1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", rdzv_why(s.st));
+    ready(&s, 0, 0);
+    fault_of(&s, 1, FAULT_RING, 2, -1);
+    forget(&s);
+    stopped(&s, 0, 0, -1);
+    stopped(&s, 1, 51, 51);
+    stopped(&s, 2, -1, -1);
+    cr_assert_not(s.st->worker[1].state.held);
+    cr_assert_not(said(&s, "resume=51"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* Its progress may not have been heard yet. */
+Test(differ, who_was_ready_in_a_later_ring_holds_what_that_one_made)
+{
+    struct story s;
+    three_train(&s, 0);
+    progress(&s, 0, 51);
+    nobody_vouches(&s, 0, 51);
+    for (int w = 0; w < 3; w++)
+        stopped(&s, w, -1, -1);
+    for (int w = 0; w < 3; w++)
+        ready(&s, w, 0);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", rdzv_why(s.st));
+    fault_of(&s, 1, FAULT_RING, 2, -1);
+    for (int w = 0; w < 3; w++)
+        stopped(&s, w, 51, 51);
+    cr_assert(s.st->worker[1].state.held);
+    cr_assert(said(&s, "resume=51"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 /* The same steps have the same names, and other bits. */
 Test(differ, a_step_that_a_later_ring_has_made_anew_counts_again)
 {

@@ -20,8 +20,9 @@ Test(pairs_last, at_the_end_a_pair_is_tried_once_also_where_another_one_fails_fi
     story_end(&s);
 }
 
-/* By then 1 and 2 reach each other; in the ring that shows it a sum comes out wrong before the first step. */
-Test(pairs_last, at_the_end_a_ring_that_another_reason_breaks_is_no_try_of_its_pairs)
+/* By then 1 and 2 reach each other; in the ring that shows it something else breaks it before the first step.
+ */
+static void end_by_another_reason(enum msg_fault_kind kind)
 {
     struct story s;
     gather(&s, patient(3), 3);
@@ -34,12 +35,22 @@ Test(pairs_last, at_the_end_a_ring_that_another_reason_breaks_is_no_try_of_its_p
     for (int w = 0; w < 3; w++)
         ready(&s, w, 0);
     cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
-    fault_of(&s, 0, FAULT_PROOF, -1, -1);
+    fault_of(&s, 0, kind, -1, -1);
     for (int w = 0; w < 3; w++)
         stopped(&s, w, 0, -1);
     cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
     cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
     story_end(&s);
+}
+
+Test(pairs_last, at_the_end_a_ring_that_another_reason_breaks_is_no_try_of_its_pairs)
+{
+    end_by_another_reason(FAULT_PROOF);
+}
+
+Test(pairs_last, at_the_end_a_ring_that_sees_that_its_states_differ_is_no_try_of_its_pairs)
+{
+    end_by_another_reason(FAULT_LINEAGE);
 }
 
 /* Of three pairs that are apart the last tries leave none out, whoever is late with its answer to a stop. */
@@ -99,6 +110,24 @@ Test(pairs_last, all_pairs_that_are_apart_are_tried_one_after_the_other_and_only
         }
         cr_assert_eq(tried, 0xe, "each pair once: %s", str_text(&s.log));
         cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING, "%s", str_text(&s.log));
+    }
+    story_end(&s);
+}
+
+/* All of three are needed, so that each try is of all three pairs. */
+Test(pairs_last, a_ring_of_several_pairs_that_are_apart_tries_them_at_once)
+{
+    struct story s;
+    struct rdzv_settings settings = patient(3);
+    settings.unsupervised = true;
+    gather(&s, settings, 3);
+    for (int i = 0; i < 12; i++) {
+        for (int second = 0; second < 40 && rdzv_state(s.st) != RDZV_FORMING; second++)
+            after(&s, RM_S);
+        cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+        break_off(&s, i % 3, (i + 1) % 3, nothing);
+        cr_assert(i < 8 || rdzv_state(s.st) == RDZV_GATHERING, "try %d is followed by another at once: %s", i,
+                  str_text(&s.log));
     }
     story_end(&s);
 }
