@@ -238,7 +238,7 @@ def test_a_field_that_does_not_work_yet_is_not_taken(jobs, field, made):
 FILLED_IN = {
     "managedBy": "ringmaster.dev/operator", "suspend": False, "cleanPodPolicy": "Running",
     "workers": {"min": 1},
-    "trainer": {"batch": {"lanes": 64, "laneSequences": 1}, "data": {"format": "Auto", "cacheBytes": 8 << 30}, "seed": 1, "precision": "fp32",
+    "trainer": {"batch": {"lanes": 64, "laneSequences": 1}, "data": {"format": "Auto", "trust": "Content", "hash": "Tree", "cacheBytes": 8 << 30}, "seed": 1, "precision": "fp32",
                 "optimizer": {"name": "adamw", "learningRate": 6e-4, "minLearningRate": 0, "warmupSteps": 0, "schedule": "cosine",
                               "weightDecay": 0.1, "clipNorm": 1, "beta1": 0.9, "beta2": 0.95, "epsilon": 1e-8},
                 "recompute": False, "reduction": "exact", "allowMixedHardware": False, "isa": "Auto", "device": "auto", "threads": "Auto",
