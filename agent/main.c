@@ -467,9 +467,6 @@ int main(int argc, char **argv)
         fprintf(stderr, "ringmaster-agent: %s\n", err.text);
         code = error_exit_code(err.code);
     }
-    if (worker_settle_goes_on()) {
-        fflush(NULL);
-        _exit(code);
-    }
+    worker_settle_end_process(code);
     return code;
 }

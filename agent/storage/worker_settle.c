@@ -3,7 +3,9 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "common/os/log.h"
 #include "common/os/priority.h"
@@ -115,4 +117,12 @@ void worker_settle_free(struct worker_settle *settle)
 bool worker_settle_goes_on(void)
 {
     return atomic_load(&at_work) > 0;
+}
+
+void worker_settle_end_process(int code)
+{
+    if (!worker_settle_goes_on())
+        return;
+    fflush(NULL);
+    _exit(code);
 }

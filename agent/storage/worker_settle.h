@@ -19,8 +19,10 @@ void worker_settle_begin(struct worker_settle *settle, int64_t step);
 /* What is under way is given up. */
 void worker_settle_stop(struct worker_settle *settle);
 void worker_settle_free(struct worker_settle *settle);
-/* Whether threads of this process are still at it, which were given up or not: what exit() takes down, a
- * library's memory say, they use until their end. Who ends then ends by _exit. */
+/* Whether threads of this process are still at it, given up or not. */
 bool worker_settle_goes_on(void);
+/* Before a process ends: where such a thread goes on it ends here, and nothing is taken down, a library's
+ * memory say, which that uses until its end. */
+void worker_settle_end_process(int code);
 
 #endif
