@@ -113,4 +113,25 @@ PLAYED void three_answer(struct story *s, int a, int b, int c)
     answer(s, c);
 }
 
+/* Who is there answers, those who came last before the others, and all of the next ring are ready. */
+PLAYED void changes(struct story *s)
+{
+    for (int w = RM_WORKERS_MAX - 1; w >= 0 && rdzv_state(s->st) == RDZV_QUIESCING; w--)
+        if (s->conn[w] >= 0)
+            answer(s, w);
+    after(s, RM_MS);
+    for (int w = 0; w < RM_WORKERS_MAX; w++)
+        if (s->conn[w] >= 0 && is_member(s, w))
+            ready(s, w, s->st->told);
+    cr_assert_eq(rdzv_state(s->st), RDZV_TRAINING, "%s", str_text(&s->log));
+}
+
+PLAYED void comes(struct story *s, int w)
+{
+    hello(s, w, -1);
+    passes(s, 200 * RM_MS);
+    if (rdzv_state(s->st) != RDZV_TRAINING)
+        changes(s);
+}
+
 #endif
