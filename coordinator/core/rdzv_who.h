@@ -8,7 +8,7 @@
 bool rdzv_sees_another_folder(const struct rdzv *st, const struct rdzv_worker *w);
 /* It failed at something a moment ago, and is asked again later. */
 bool rdzv_pauses(const struct rdzv *st, const struct rdzv_worker *w);
-/* One of the two: it takes part in nothing for now. */
+/* One of the two: it takes part in nothing for now. A member that sees another folder goes on in its ring. */
 bool rdzv_held_back(const struct rdzv *st, const struct rdzv_worker *w);
 /* A write of this worker's does not return, as it said a moment ago. */
 bool rdzv_is_stuck(const struct rdzv *st, const struct rdzv_worker *w);
@@ -19,7 +19,8 @@ bool rdzv_is_going(const struct rdzv_worker *w);
 /* It gives what it holds to somebody else before it is killed, by what that took so far. Of nobody whose end
  * is not known this is doubted, nor where nothing was measured as long as it lives. */
 bool rdzv_gives_in_time(const struct rdzv *st, const struct rdzv_worker *w);
-/* The worker is usable, and stays. */
+/* The worker is usable, stays, and is held back by neither: also of the members only those may form the next
+ * ring. */
 bool rdzv_candidate(const struct rdzv *st, const struct rdzv_worker *w);
 /* How many of those there are. */
 int rdzv_candidates(const struct rdzv *st);
