@@ -319,8 +319,7 @@ Test(differ, who_was_ready_in_a_later_ring_holds_what_that_one_made)
     three_train(&s, 0);
     progress(&s, 0, 51);
     nobody_vouches(&s, 0, 51);
-    for (int w = 0; w < 3; w++)
-        stopped(&s, w, -1, -1);
+    all_stop(&s, 3);
     for (int w = 0; w < 3; w++)
         ready(&s, w, 0);
     cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", rdzv_why(s.st));
@@ -339,8 +338,7 @@ Test(differ, a_step_that_a_later_ring_has_made_anew_counts_again)
     three_train(&s, 0);
     progress(&s, 0, 51);
     nobody_vouches(&s, 0, 51);
-    for (int w = 0; w < 3; w++)
-        stopped(&s, w, -1, -1);
+    all_stop(&s, 3);
     cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", rdzv_why(s.st));
     for (int w = 0; w < 3; w++)
         ready(&s, w, 0);
