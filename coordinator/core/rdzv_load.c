@@ -39,6 +39,7 @@ static void refuse_checkpoint(const struct turn *turn, struct rdzv_worker *w, co
         st->refused_count++;
     r->step = f->step;
     memcpy(r->lineage, st->resume.lineage, RM_HASH_BYTES);
+    st->refused_looked = false;
     st->final_saved = st->final_saved && f->step < st->settings.steps;
     struct msg_state next = rdzv_newest_checkpoint(st);
     st->saved = next.held ? next.step : -1; /* older ones count again, in memory too */
@@ -174,12 +175,25 @@ rm_time rdzv_awaits_manifest_until(const struct rdzv *st)
     return st->settings.unsupervised ? RM_NEVER : st->state_since + st->settings.start_timeout;
 }
 
+/* Who publishes may have done so, and its answer have been lost with the store: that a manifest came to
+ * nothing, or not in time, is nothing to end a run by. */
+static bool looks_once_more(const struct turn *turn)
+{
+    struct rdzv *st = turn->st;
+    if (!st->refused_count || st->refused_looked || !rdzv_begins_anew(st))
+        return false;
+    st->refused_looked = true;
+    rdzv_lists_anew(st);
+    rdzv_ask_lists(turn);
+    return true;
+}
+
 bool rdzv_awaits_manifest(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
     char reason[MSG_DETAIL_MAX];
     if (turn->now >= rdzv_awaits_manifest_until(st))
-        return false;
+        return looks_once_more(turn);
     snprintf(reason, sizeof reason,
              "every checkpoint so far is damaged, and that of step %" PRId64 " waits for its manifest",
              rdzv_step_to_publish(st));

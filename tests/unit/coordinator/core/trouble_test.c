@@ -181,6 +181,8 @@ Test(trouble, all_checkpoints_damaged_ends_with_3_and_their_names_and_never_begi
             load_fails(&s, w, step, CLASS_OBJECT);
         all_stop(&s, 2);
     }
+    for (int w = 0; w < 2; w++)
+        listed(&s, w, 231, 200);
     cr_assert_eq(s.ended, 3, "%s", str_text(&s.log));
     cr_assert(strstr(rdzv_why(s.st), "step-00000231, step-00000200") && strstr(rdzv_why(s.st), "--overwrite"),
               "%s", rdzv_why(s.st));
@@ -216,6 +218,29 @@ static void write_and_die(struct story *s, int n)
     forget(s);
 }
 
+/* Its publisher wrote the manifest, and the answer was lost; what it says next is another fault. */
+Test(trouble, before_all_checkpoints_are_said_to_be_damaged_all_list_once_more_what_the_store_holds)
+{
+    for (int there = 0; there < 2; there++) {
+        struct story s;
+        write_and_die(&s, 1);
+        listed(&s, 0, 231, -1);
+        load_fails(&s, 0, 231, CLASS_OBJECT);
+        all_stop(&s, 1);
+        they_live_on(&s, 1, 10);
+        forget(&s);
+        write_fails(&s, 0, 240, CLASS_OBJECT);
+        cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
+        cr_assert(said(&s, "send 0 list"), "%s", str_text(&s.log));
+        listed(&s, 0, there ? 240 : 231, there ? 231 : -1);
+        if (there)
+            cr_assert_eq(s.form.form.resume.step, 240, "%s", str_text(&s.log));
+        else
+            cr_assert_eq(s.ended, 3, "%s", str_text(&s.log));
+        story_end(&s);
+    }
+}
+
 Test(trouble, a_checkpoint_that_lacks_its_manifest_alone_is_waited_for_where_all_before_it_are_damaged)
 {
     for (int comes = 0; comes < 2; comes++) {
@@ -235,6 +260,7 @@ Test(trouble, a_checkpoint_that_lacks_its_manifest_alone_is_waited_for_where_all
             cr_assert_eq(s.form.form.resume.step, 240, "%s", str_text(&s.log));
         } else {
             they_live_on(&s, 1, 15);
+            listed(&s, 0, 231, -1);
             cr_assert_eq(s.ended, 3, "not longer than startTimeout: %s", str_text(&s.log));
         }
         story_end(&s);
