@@ -171,12 +171,17 @@ static bool all_look(struct sim *sim, const struct ring *ring)
     return sure;
 }
 
+/* Who was in doubt has the bits of somebody who was not, and who has them from elsewhere: that tells. */
 static void headers_agree(struct sim *sim, const struct ring *ring)
 {
+    bool doubted = true;
+    for (int r = 0; r < ring->count; r++)
+        doubted = doubted && sim->node[ring->node[r]].memory.doubted;
     for (int r = 0; r < ring->count; r++) {
         struct content *c = &sim->node[ring->node[r]].memory;
         sim->flaw_agreed = sim->flaw_agreed || c->flaw;
         c->fresh = false;
+        c->doubted = doubted;
     }
 }
 
