@@ -62,6 +62,7 @@ def kill_trainer(kubectl, pod):
     kubectl("exec", pod, "-c", "trainer", "--", "sh", "-c", find)
 
 
+@pytest.mark.turns(4)
 def test_workers_that_are_deleted_evicted_or_tainted_leave_and_are_replaced(start, weights, node_cluster, place):
     training = start(workers={"min": 3}, pod=SPREAD, coordinator=coordinator_on(1))  # node 1 is never tainted
     said = training.until_ring_of(3)

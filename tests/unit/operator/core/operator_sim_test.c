@@ -11,7 +11,7 @@
 enum { PARTS = 4, ENOUGH = 30 /* that of each harm some are among them */ };
 /* Under a sanitizer each takes four times as long; what a seed decides is looked at without. */
 #ifdef __SANITIZE_ADDRESS__
-enum { SEEDS = 40 / PARTS, DELETED = 10 };
+enum { SEEDS = 20 / PARTS, DELETED = 10 };
 #else
 enum { SEEDS = 120 / PARTS, DELETED = 40 };
 #endif
