@@ -368,7 +368,7 @@ struct rdzv {
     int64_t begun; /* generations that began to train, in all terms */
     struct msg_checkpoint refused[REFUSED_KEPT];
     int refused_count;
-    bool refused_looked; /* all were listed once more after the last refusal, and none is sound */
+    bool refused_looked; /* all were asked to list once more since the last refusal */
     struct rdzv_suspect suspect;
     char folder[MSG_FOLDER_MAX]; /* the one of checkpoints that the job uses; "": not known */
     int lists_differ;            /* times in a row */
