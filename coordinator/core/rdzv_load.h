@@ -9,7 +9,8 @@ void rdzv_storage_fault(const struct turn *turn, struct rdzv_worker *w, const st
 /* True: there were checkpoints, each was refused, and the run has ended. */
 bool rdzv_all_are_damaged(const struct turn *turn);
 /* True: so they were, but one more is written and not published yet. That is waited for, and told, until
- * then. Once after each refusal all list anew when nothing is awaited any more, and their lists are. */
+ * then. Once nothing is awaited any more all are asked to list anew, one time after each refusal, and their
+ * lists are waited for. */
 bool rdzv_awaits_manifest(const struct turn *turn);
 rm_time rdzv_awaits_manifest_until(const struct rdzv *st);
 /* Whoever finds damage first would else keep the others from finding theirs, and nothing would ever be seen
