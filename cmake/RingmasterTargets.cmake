@@ -9,6 +9,7 @@ pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl)
 pkg_check_modules(EXPAT REQUIRED IMPORTED_TARGET expat)
 pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-0.1)
 pkg_check_modules(XXHASH REQUIRED libxxhash>=0.8) # its header alone, no library
+pkg_check_modules(CRIU IMPORTED_TARGET criu>=4.1) # ringmaster-snapshot alone; Debian 12 has none
 find_library(DNNL_LIBRARY dnnl REQUIRED)
 add_library(dnnl INTERFACE)
 

@@ -55,6 +55,7 @@ C_LIKE = (".c", ".h", ".cu")
 THIRD_PARTY = {
     r"uv\.h": "common/loop",
     r"libwebsockets\.h": "common/net",
+    r"criu/criu\.h": "agent/snapshot/criu",
     r"curl/.*": "common/net",
     r"expat\.h": "common/storage/object",
     r"jansson\.h": "common/wire",

@@ -1,0 +1,166 @@
+/* ringmaster-snapshot: freezes a tree of processes into a folder and has it live again, by CRIU. A program of
+ * its own with one thread, since libcriu forks and waits. Its words are told in docs/process-snapshots.md. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/snapshot/criu/snapshot.h"
+#include "common/os/command_line.h"
+#include "common/os/log.h"
+
+static const char usage[] =
+    "usage: ringmaster-snapshot check [--criu FILE]\n"
+    "       ringmaster-snapshot dump --pid N --images FOLDER [--leave-running] [--criu FILE]\n"
+    "       ringmaster-snapshot restore --images FOLDER [--stdout-fd N] [--stderr-fd N] [--criu FILE]\n"
+    "       ringmaster-snapshot --version\n"
+    "ringmaster-agent starts it for jobs with checkpoint.process: CRIU.\n"
+    "For example:\n"
+    "  ringmaster-snapshot check\n";
+
+struct wish {
+    const char *criu, *images;
+    long pid, out, err;
+    bool leave_running;
+};
+
+static int say_error(const struct error *err)
+{
+    fprintf(stderr, "ringmaster-snapshot: %s\n", err->text);
+    return error_exit_code(err->code);
+}
+
+enum { MOST_PID = 1 << 22 };
+
+static int take_option(struct wish *wish, int option, struct error *err)
+{
+    switch (option) {
+    case 'c':
+        wish->criu = optarg;
+        return 0;
+    case 'i':
+        wish->images = optarg;
+        return 0;
+    case 'l':
+        wish->leave_running = true;
+        return 0;
+    case 'p':
+        return command_line_number("pid", optarg, 2, MOST_PID, &wish->pid, err);
+    case 'o':
+        return command_line_number("stdout-fd", optarg, 0, MOST_PID, &wish->out, err);
+    case 'e':
+        return command_line_number("stderr-fd", optarg, 0, MOST_PID, &wish->err, err);
+    default:
+        return -1;
+    }
+}
+
+static int read_wish(struct wish *wish, int argc, char **argv, struct error *err)
+{
+    static const struct option names[] = {
+        {"criu", required_argument, NULL, 'c'},
+        {"images", required_argument, NULL, 'i'},
+        {"leave-running", no_argument, NULL, 'l'},
+        {"pid", required_argument, NULL, 'p'},
+        {"stdout-fd", required_argument, NULL, 'o'},
+        {"stderr-fd", required_argument, NULL, 'e'},
+        {0},
+    };
+    int option;
+    *wish = (struct wish){.out = -1, .err = -1};
+    while ((option = command_line_option(argc, argv, names, err)) != -1)
+        if (take_option(wish, option, err) < 0)
+            return -1;
+    if (optind != argc)
+        return err_set(err, ERR_USAGE, "%s: %.60s is no option, and there is nothing else to say", argv[0],
+                       argv[optind]);
+    return 0;
+}
+
+/* Nothing closes the folder: the program ends soon after. */
+static int open_images(const struct wish *wish, struct snapshot *ret, struct error *err)
+{
+    if (!wish->images)
+        return err_set(err, ERR_USAGE, "--images FOLDER is missing: where the snapshot lies");
+    *ret = (struct snapshot){.binary = wish->criu,
+                             .pid = wish->pid,
+                             .leave_running = wish->leave_running,
+                             .out = (int)wish->out,
+                             .err = (int)wish->err};
+    ret->folder = open(wish->images, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return ret->folder < 0 ? err_errno(err, ERR_MACHINE, "can't open %.200s", wish->images) : 0;
+}
+
+static int dump_main(int argc, char **argv)
+{
+    struct wish wish;
+    struct snapshot_stats stats;
+    struct snapshot snapshot;
+    struct error err;
+    if (read_wish(&wish, argc, argv, &err) < 0)
+        return say_error(&err);
+    if (!wish.pid) {
+        err_set(&err, ERR_USAGE, "--pid N is missing: the process whose tree is dumped");
+        return say_error(&err);
+    }
+    if (open_images(&wish, &snapshot, &err) < 0 || snapshot_refuse_ground(wish.criu, &err) < 0 ||
+        snapshot_dump(&snapshot, &stats, &err) < 0)
+        return say_error(&err);
+    printf("{\"frozenUs\":%llu,\"freezingUs\":%llu,\"writtenUs\":%llu,\"bytes\":%llu}\n",
+           (unsigned long long)stats.frozen_us, (unsigned long long)stats.freezing_us,
+           (unsigned long long)stats.written_us,
+           (unsigned long long)stats.pages_written * (unsigned long long)sysconf(_SC_PAGESIZE));
+    return EXIT_DONE;
+}
+
+static int restore_main(int argc, char **argv)
+{
+    struct wish wish;
+    struct snapshot snapshot;
+    struct error err;
+    long pid = -1;
+    if (read_wish(&wish, argc, argv, &err) < 0 || open_images(&wish, &snapshot, &err) < 0 ||
+        snapshot_refuse_ground(wish.criu, &err) < 0 || (pid = snapshot_restore(&snapshot, &err)) < 0)
+        return say_error(&err);
+    printf("{\"pid\":%ld}\n", pid);
+    return EXIT_DONE;
+}
+
+static int check_main(int argc, char **argv)
+{
+    struct wish wish;
+    struct error err;
+    if (read_wish(&wish, argc, argv, &err) < 0 || snapshot_refuse_ground(wish.criu, &err) < 0 ||
+        snapshot_try(wish.criu, &err) < 0)
+        return say_error(&err);
+    puts("a process was frozen and lives again: snapshots work here");
+    return EXIT_DONE;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        int (*run)(int argc, char **argv);
+    } commands[] = {{"check", check_main}, {"dump", dump_main}, {"restore", restore_main}};
+    static const char *const known[] = {"check", "dump", "restore", NULL};
+    struct error err;
+    log_name("snapshot");
+    for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++)
+        if (!strcmp(argv[1], commands[i].name))
+            return commands[i].run(argc - 1, argv + 1);
+    if (argc > 1 && !strcmp(argv[1], "--version")) {
+        puts("ringmaster-snapshot " RM_VERSION "\n  commit      " RM_COMMIT);
+        return EXIT_DONE;
+    }
+    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
+        fputs(usage, stdout);
+        return EXIT_DONE;
+    }
+    if (argc < 2) {
+        fputs(usage, stderr);
+        return EXIT_USAGE;
+    }
+    command_line_refuse(argv[1], known, &err);
+    return say_error(&err);
+}
