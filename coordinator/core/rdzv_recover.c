@@ -91,7 +91,8 @@ void rdzv_recover_hello(struct rdzv *st, const struct msg_hello *h)
               rdzv_state_name(st->state));
     if (st->told < 0 && in_ring(h->phase) && h->state.held)
         st->told = st->known_step = h->state.step; /* the ring was formed, and nobody was told */
-    if (generation_compare(h->ring, st->ring) <= 0 || !names_a_ring(h))
+    bool of_own_term = h->ring.term >= st->settings.term; /* nobody can have formed one yet */
+    if (generation_compare(h->ring, st->ring) <= 0 || of_own_term || !names_a_ring(h))
         return;
     st->ring = h->ring;
     st->world = h->members_count;
