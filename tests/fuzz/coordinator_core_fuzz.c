@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "coordinator/core/rdzv.h"
+#include "coordinator/status/rdzv_text.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/words.h"
 
@@ -98,6 +99,14 @@ static void hear(const struct rdzv_action *a)
                 note(&player[w], a->send.message);
 }
 
+/* Its writer asserts that each event has the members that it should. */
+static void tell(const struct rdzv_tell *t)
+{
+    struct str line = str_init(1 << 20);
+    rdzv_tell_print(t, 0, "file:///c", &line);
+    str_clear(&line);
+}
+
 static void give(const struct rdzv_event *event)
 {
     if (over)
@@ -109,6 +118,8 @@ static void give(const struct rdzv_event *event)
         const struct rdzv_action *a = &out->action[i];
         if (a->kind == RDZV_SEND)
             hear(a);
+        if (a->kind == RDZV_TELL)
+            tell(a->tell);
         over |= a->kind == RDZV_END;
     }
     int closed[CONNECTIONS], count = 0;
