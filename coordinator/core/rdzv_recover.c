@@ -90,7 +90,7 @@ void rdzv_recover_hello(struct rdzv *st, const struct msg_hello *h)
     RM_ASSERT(st->state == RDZV_RECOVERING, "worker %d names a ring in state %s", h->worker,
               rdzv_state_name(st->state));
     if (st->told < 0 && in_ring(h->phase) && h->state.held)
-        st->told = st->known_step = h->state.step; /* the ring was formed, and nobody was told */
+        st->told = st->known_step = h->state.step;        /* the ring was formed, and nobody was told */
     bool of_own_term = h->ring.term >= st->settings.term; /* nobody can have formed one yet */
     if (generation_compare(h->ring, st->ring) <= 0 || of_own_term || !names_a_ring(h))
         return;
