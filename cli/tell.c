@@ -15,6 +15,7 @@ static struct js *event_new(enum event_kind kind)
 static void event_print(struct console *console, struct js *event)
 {
     struct str line = str_init(1 << 20);
+    event_assert(event);
     js_print(event, &line);
     str_adds(&line, "\n");
     console_print(console, &line);

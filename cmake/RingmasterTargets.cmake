@@ -44,7 +44,8 @@ if(RM_TSAN)
 endif()
 if(RM_FUZZ)
   target_compile_options(rm_flags INTERFACE
-    -Wno-unknown-warning-option -Wno-ignored-attributes -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all)
+    -Wno-unknown-warning-option -Wno-ignored-attributes -fsanitize=fuzzer-no-link,address,undefined,float-cast-overflow
+    -fno-sanitize-recover=all)
   target_link_options(rm_flags INTERFACE -fsanitize=address,undefined)
 endif()
 

@@ -139,6 +139,7 @@ static void tell_listening(struct coordinator *c)
         address_join(at, sizeof at, c->options->listen, ws_port(c->metrics));
         js_set_string(event, event_key(EVENT_KEY_METRICS), at);
     }
+    event_assert(event);
     js_print(event, &line);
     js_free(event);
     emit(c, &line);

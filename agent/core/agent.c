@@ -515,7 +515,7 @@ static void on_link(struct agent *st, const struct message *m, rm_time now, stru
         st->ready->ready.trainer_pid = st->up.pid;
         st->ready_set = true;
         if (generation_compare(m->generation, st->ring) == 0)
-            st->begun = st->form.begun + 1; /* from here on `go` may be under way */
+            st->begun = st->form.begun + (st->form.begun < MSG_NUMBER_MOST); /* `go` may be under way */
         agent_send_control(st, out, st->ready);
         break;
     case MSG_FINISHED:
@@ -599,7 +599,7 @@ static void heartbeat(struct agent *st, rm_time now, struct agent_out *out)
     m.heartbeat = st->beat;
     m.heartbeat.phase = st->phase;
     st->busy_beats += agent_waits_for_store(st);
-    m.heartbeat.counter += st->busy_beats;
+    m.heartbeat.counter = (m.heartbeat.counter + st->busy_beats) & MSG_NUMBER_MOST;
     if (now - st->trainer_heard > SILENT_BEATS * st->settings.heartbeat)
         m.heartbeat.waiting_for = -1; /* what it said last is no longer so */
     agent_send_control(st, out, &m);

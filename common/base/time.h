@@ -26,6 +26,12 @@ static inline rm_time rm_later(rm_time a, rm_time b)
     return a > b ? a : b;
 }
 
+/* The sum of two that are not negative, RM_NEVER where it would be more: others may say any number. */
+static inline int64_t rm_sum(int64_t a, int64_t b)
+{
+    return a < RM_NEVER - b ? a + b : RM_NEVER;
+}
+
 /* How long to wait after one more failure, `before` (>= 0) having come in a row before it: first, then twice
  * as long each time, never longer than most. */
 static inline rm_time rm_backoff(rm_time first, rm_time most, int before)

@@ -111,6 +111,12 @@ static const char *const keys[EVENT_KEYS] = {
     [EVENT_KEY_SPEC] = "spec",
     [EVENT_KEY_SKIPPED] = "skipped",
     [EVENT_KEY_SEQUENCE] = "sequence",
+    [EVENT_KEY_DETECT_MS] = "detectMs",
+    [EVENT_KEY_AGREE_MS] = "agreeMs",
+    [EVENT_KEY_RING_MS] = "ringMs",
+    [EVENT_KEY_STATE_MS] = "stateMs",
+    [EVENT_KEY_FIRST_STEP_MS] = "firstStepMs",
+    [EVENT_KEY_TOTAL_MS] = "totalMs",
 };
 
 const char *event_key(enum event_key key)

@@ -113,10 +113,27 @@ enum event_key {
     EVENT_KEY_SPEC,
     EVENT_KEY_SKIPPED,
     EVENT_KEY_SEQUENCE,
+    EVENT_KEY_DETECT_MS,
+    EVENT_KEY_AGREE_MS,
+    EVENT_KEY_RING_MS,
+    EVENT_KEY_STATE_MS,
+    EVENT_KEY_FIRST_STEP_MS,
+    EVENT_KEY_TOTAL_MS,
     EVENT_KEYS
 };
 
 const char *event_key(enum event_key key); /* "tokensPerSecond" */
+
+/* Whether an event has that member: one row an event (event_members.c). */
+enum event_need { EVENT_MAY_NOT, EVENT_MAY, EVENT_MUST };
+enum event_need event_need(enum event_kind kind, enum event_key key);
+
+struct js;
+enum { EVENT_WHY_MAX = 120 };
+/* Whether an event that was formed has the members that it must, and no others than it may; *why is then as
+ * it was. Else "step lacks loss". For who writes one: what others say may have more. */
+bool event_check(const struct js *event, char why[EVENT_WHY_MAX]);
+void event_assert(const struct js *event);
 
 /* Why a ring was formed again: `cause` of a recovery, of a drill's command, and a label of the metrics. */
 enum cause {

@@ -188,7 +188,7 @@ static int read_state(const struct js *object, const char *name, struct msg_stat
     if (value && js_kind(value) == JS_NULL)
         return 0;
     if (js_need(object, name, JS_OBJECT, &value, err) < 0 ||
-        js_need_int(value, "step", 0, INT64_MAX, &ret->step, err) < 0 ||
+        js_need_int(value, "step", 0, MSG_NUMBER_MOST, &ret->step, err) < 0 ||
         read_hex(value, "lineage", ret->lineage, RM_HASH_BYTES, err) < 0)
         return -1;
     ret->held = true;
@@ -199,9 +199,9 @@ static int read_generation(const struct js *object, const char *name, struct msg
                            struct error *err)
 {
     const struct js *value = js_get(object, name);
-    if (!value || js_kind(value) != JS_ARRAY || js_size(value) != 2 ||
-        !js_as_int(js_at(value, 0), &ret->term) || !js_as_int(js_at(value, 1), &ret->n) || ret->term < 0 ||
-        ret->n < 0)
+    bool two = value && js_kind(value) == JS_ARRAY && js_size(value) == 2;
+    if (!two || !js_as_int(js_at(value, 0), &ret->term) || !js_as_int(js_at(value, 1), &ret->n) ||
+        ret->term < 0 || ret->term > MSG_NUMBER_MOST || ret->n < 0 || ret->n > MSG_NUMBER_MOST)
         return err_set(err, ERR_PROTOCOL, "%s is not [term, n]", name);
     return 0;
 }
@@ -327,7 +327,7 @@ static int read_object(struct message *ret, const struct js *object, struct erro
         return err_set(err, ERR_PROTOCOL, "a message without a known type");
     message_init(ret, (enum msg_type)type);
     const struct message_kind *kind = &message_kinds[type];
-    if (js_get(object, "term") && js_need_int(object, "term", 0, INT64_MAX, &ret->term, err) < 0)
+    if (js_get(object, "term") && js_need_int(object, "term", 0, MSG_NUMBER_MOST, &ret->term, err) < 0)
         return err_wrap(err, "%s", kind->name);
     if (kind->with_generation && read_generation(object, "generation", &ret->generation, err) < 0)
         return err_wrap(err, "%s", kind->name);

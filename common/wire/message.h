@@ -42,6 +42,9 @@ enum {
     MSG_SPEC_MAX = 16 * 1024, /* the job's canonical JSON inside setup and welcome, with its NUL */
 };
 
+/* What a JSON number holds exactly everywhere: no number of a message is higher. */
+#define MSG_NUMBER_MOST (((int64_t)1 << 53) - 1)
+
 enum msg_type {
     /* coordinator -> agent */
     MSG_CHALLENGE,

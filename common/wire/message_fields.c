@@ -1,7 +1,7 @@
 /* The rows of every message type: names in JSON, places in the struct, bounds. */
 #include "common/wire/message_fields.h"
 
-#define MOST (((int64_t)1 << 53) - 1) /* what a JSON number holds exactly everywhere */
+#define MOST MSG_NUMBER_MOST
 
 #define SIZE(type, member) sizeof(((struct type *)0)->member)
 

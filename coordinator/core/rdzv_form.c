@@ -93,11 +93,10 @@ static void add_source(const struct rdzv *st, struct msg_form *f, int worker, in
     rdzv_fill_member(st, &f->source[at], worker);
 }
 
-/* Outside the ring. */
+/* Outside the ring: it leaves, makes room, or there was none for it. */
 static bool may_serve(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_state *resume)
 {
-    bool makes_room = w->goes || rdzv_is_eased(st, w);
-    return rdzv_usable(st, w) && (!rdzv_candidate(st, w) || makes_room) && holds(w, resume);
+    return w->rank < 0 && rdzv_usable(st, w) && holds(w, resume);
 }
 
 static bool one_gives_in_time(const struct rdzv *st, const struct msg_state *resume)

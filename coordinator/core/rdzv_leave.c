@@ -198,14 +198,22 @@ static bool is_measured(const struct rdzv_save_speed *v)
     return v->bytes > 0 && v->writer > 0 && v->publisher > 0;
 }
 
+static const double longest = 365 * 86400.0; /* s; at a worker's word it may come to any number */
+
+static rm_time takes(const struct rdzv_save_speed *v, double rate)
+{
+    double seconds = (double)v->bytes / rate;
+    return (rm_time)((seconds < longest ? seconds : longest) * RM_S);
+}
+
 static rm_time to_write(const struct rdzv_save_speed *v, int writers)
 {
-    return (rm_time)((double)v->bytes / (v->writer * writers) * RM_S);
+    return takes(v, v->writer * writers);
 }
 
 static rm_time to_publish(const struct rdzv_save_speed *v)
 {
-    return (rm_time)((double)v->bytes / v->publisher * RM_S);
+    return takes(v, v->publisher);
 }
 
 rm_time leave_takes(const struct rdzv_save_speed *v, int writers)

@@ -39,7 +39,7 @@ static void tell_step(const struct turn *turn, int64_t step, const struct msg_pr
     st->told = step;
     st->loss = t->loss;
     st->numbers = t->numbers;
-    st->tokens_told += st->tokens; /* all steps have as many */
+    st->tokens_told = rm_sum(st->tokens_told, st->tokens); /* all steps have as many */
 }
 
 /* Steps whose losses nobody alive can tell still appear, in their place. So that one call never fills the
@@ -83,7 +83,7 @@ static void count_data_wait(struct rdzv *st, struct rdzv_worker *w, const struct
     if (p->step <= w->waited)
         return;
     w->waited = p->step;
-    st->data_wait += p->data_wait;
+    st->data_wait = rm_sum(st->data_wait, p->data_wait);
 }
 
 /* A predecessor told it, or one told it who had it from a state. */

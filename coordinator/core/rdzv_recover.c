@@ -90,8 +90,9 @@ void rdzv_recover_hello(struct rdzv *st, const struct msg_hello *h)
     RM_ASSERT(st->state == RDZV_RECOVERING, "worker %d names a ring in state %s", h->worker,
               rdzv_state_name(st->state));
     if (st->told < 0 && in_ring(h->phase) && h->state.held)
-        st->told = st->known_step = h->state.step; /* the ring was formed, and nobody was told */
-    if (generation_compare(h->ring, st->ring) <= 0 || !names_a_ring(h))
+        st->told = st->known_step = h->state.step;        /* the ring was formed, and nobody was told */
+    bool of_own_term = h->ring.term >= st->settings.term; /* nobody can have formed one yet */
+    if (generation_compare(h->ring, st->ring) <= 0 || of_own_term || !names_a_ring(h))
         return;
     st->ring = h->ring;
     st->world = h->members_count;

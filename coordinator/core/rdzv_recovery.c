@@ -56,9 +56,8 @@ void rdzv_recovery_formed(const struct turn *turn)
     r->agreed = turn->now;
     int64_t redone = steps_redone(st);
     r->times.steps_redone += redone;
-    rm_time wasted = (rm_time)((double)redone * st->step_time);
-    if (wasted > st->goodput.productive)
-        wasted = st->goodput.productive;
+    double most = (double)st->goodput.productive, lost = (double)redone * st->step_time;
+    rm_time wasted = lost < most ? (rm_time)lost : st->goodput.productive;
     st->goodput.productive -= wasted;
     st->goodput.rework += wasted;
     st->known_step = r->resume_step;

@@ -251,6 +251,7 @@ void rdzv_tell_print(const struct rdzv_tell *tell, int64_t wall_ms, const char *
 {
     struct js *o = js_object();
     rdzv_set_tell(o, tell, wall_ms, checkpoint_uri);
+    event_assert(o);
     js_print(o, out);
     js_free(o);
 }
@@ -293,6 +294,7 @@ void rdzv_alive_print(const struct rdzv *st, rm_time now, int64_t wall_ms, struc
     js_set(o, event_key(EVENT_KEY_SPENT), list);
     if (st->interval.every)
         js_set(o, event_key(EVENT_KEY_SAVES), saves_of(&st->interval.known));
+    event_assert(o);
     js_print(o, out);
     js_free(o);
 }

@@ -233,16 +233,16 @@ static bool choose_way(struct elastic *st, char *why, size_t size)
     static const enum elastic_command commands[] = {CMD_NONE, CMD_CATCH_UP, CMD_RECEIVE, CMD_LOAD, CMD_INIT};
     RM_ASSERT(rank_of(st, f) >= 0, "a way into a ring of %d that it is not in", f->count);
     st->transfer = commands[role];
-    bool fits = true;
+    bool fits = f->resume.step <= st->settings.steps;
     if (role == ROLE_KEEP)
-        fits = st->state.held && msg_state_equal(&st->state, &f->resume);
+        fits &= st->state.held && msg_state_equal(&st->state, &f->resume);
     if (role == ROLE_CATCH_UP)
-        fits = st->state.held && st->state.step == f->resume.step - 1;
+        fits &= st->state.held && st->state.step == f->resume.step - 1;
     if ((role == ROLE_CATCH_UP || role == ROLE_RECEIVE) && f->sources_count == 0)
         fits = false;
     if (!fits)
-        snprintf(why, size, "told to %s step %lld, but step %lld is held", msg_role_name(role),
-                 (long long)f->resume.step, st->state.held ? (long long)st->state.step : -1LL);
+        snprintf(why, size, "told to %s step %" PRId64 " of %" PRId64 ", but step %" PRId64 " is held",
+                 msg_role_name(role), f->resume.step, st->settings.steps, elastic_held_step(st));
     return fits;
 }
 
@@ -374,11 +374,11 @@ static void advance(struct elastic *st, struct elastic_out *out)
     }
     if (st->mode != MODE_TRAIN || (st->stop_pending && st->stop.at == STOP_NOW))
         drop_pass(st);
-    bool forming = st->mode == MODE_STATE || st->mode == MODE_CONNECT || st->mode == MODE_READY;
     bool at_once = st->stop.at == STOP_NOW || st->mode == MODE_IDLE || st->mode == MODE_FAULTED;
     if (st->stop_pending && at_once)
         report_stopped(st, out);
-    else if (st->next_set && st->mode == MODE_IDLE)
+    bool forming = st->mode == MODE_STATE || st->mode == MODE_CONNECT || st->mode == MODE_READY;
+    if (st->next_set && st->mode == MODE_IDLE)
         start_form(st, out);
     else if (st->save_pending && (st->mode == MODE_IDLE || st->finished) && !forming)
         next_save(st, out);
@@ -391,7 +391,7 @@ static void advance(struct elastic *st, struct elastic_out *out)
     else if (st->mode == MODE_TRAIN)
         next_in_training(st, out);
     if (st->mode == MODE_IDLE && st->stop_pending && st->running == CMD_NONE)
-        report_stopped(st, out);
+        advance(st, out); /* answers it, and takes up what has waited for that */
 }
 
 /* ---- results ---- */
@@ -626,8 +626,8 @@ static void on_stop(struct elastic *st, const struct msg_stop *stop, struct elas
 static void on_form(struct elastic *st, const struct message *m)
 {
     if (generation_compare(m->generation, st->generation) <= 0 ||
-        (st->mode == MODE_FAULTED && !st->stop_pending))
-        return; /* who has failed is told to stop first */
+        (st->mode != MODE_IDLE && !st->stop_pending))
+        return; /* who is in a ring, or has failed, is told to stop first */
     if (st->next_set && generation_compare(m->generation, st->next.generation) <= 0)
         return;
     message_copy(&st->next, m);
@@ -753,8 +753,8 @@ static void check_invariants(const struct elastic *st)
     RM_ASSERT(st->stage == STAGE_NONE || st->mode == MODE_TRAIN || st->running != CMD_NONE,
               "a pass of step %" PRId64 " is under way in mode %d", st->state.step + 1, (int)st->mode);
     RM_ASSERT(!st->snapshot_wanted || st->snapshot_busy, "memory is waited for that nobody reads");
-    RM_ASSERT(!st->next_set || st->running != CMD_NONE, "a newer form waits for nobody in mode %d",
-              (int)st->mode);
+    RM_ASSERT(!st->next_set || st->running != CMD_NONE || st->stop_pending || st->mode == MODE_FAULTED,
+              "a newer form waits for nobody in mode %d", (int)st->mode);
 }
 
 void elastic_step(struct elastic *st, const struct elastic_event *event, struct elastic_out *out)

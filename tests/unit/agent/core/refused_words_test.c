@@ -241,6 +241,39 @@ Test(refused_words, a_coordinator_that_names_no_term_is_none, .fini = dismiss)
     cr_assert(strstr(did(AGENT_EXIT)->text, "does not say of which term"), "%s", did(AGENT_EXIT)->text);
 }
 
+static const struct message *said(enum msg_type type)
+{
+    for (int i = 0; i < out->count; i++)
+        if (out->action[i].kind == AGENT_SEND_CONTROL && out->action[i].message->type == type)
+            return out->action[i].message;
+    return NULL;
+}
+
+/* A higher number would be refused by the coordinator, with the whole message. */
+Test(refused_words, what_is_counted_on_from_the_highest_number_stays_one_that_can_be_said, .init = arrange,
+     .fini = dismiss)
+{
+    static struct message m;
+    message_init(&m, MSG_FORM);
+    m.term = 1;
+    m.generation = (struct msg_generation){1, 1};
+    m.form.begun = MSG_NUMBER_MOST;
+    step((struct agent_event){.kind = AGENT_CONTROL, .message = &m});
+    message_init(&m, MSG_READY);
+    m.generation = (struct msg_generation){1, 1};
+    says(&m);
+    comes_up(101);
+    cr_assert_eq(said(MSG_HELLO)->hello.begun, MSG_NUMBER_MOST);
+    message_init(&m, MSG_HEARTBEAT);
+    m.heartbeat.counter = MSG_NUMBER_MOST;
+    says(&m);
+    message_init(&m, MSG_PROGRESS);
+    says(&m);
+    now += RM_S;
+    step((struct agent_event){.kind = AGENT_TICK});
+    cr_assert_eq(said(MSG_HEARTBEAT)->heartbeat.counter, 0);
+}
+
 /* Every word that a link carries, in any order, with the answers of a store: nothing fails, and whoever was
  * killed ends. */
 Test(refused_words, no_order_of_a_trainers_words_and_a_stores_answers_fails_the_agent)

@@ -163,6 +163,8 @@ Test(message, malformed_frames_are_refused_with_a_sentence)
         {"{\"type\":\"stop\",\"round\":1,\"at\":\"later\"}", "at is none of the known names"},
         {"{\"type\":\"go\"}", "generation is not [term, n]"},
         {"{\"type\":\"go\",\"generation\":[1,-1]}", "generation is not [term, n]"},
+        {"{\"type\":\"go\",\"generation\":[1,9007199254740992]}", "generation is not [term, n]"},
+        {"{\"type\":\"go\",\"term\":9007199254740992,\"generation\":[1,1]}", "term is 9007199254740992"},
         {"{\"type\":\"challenge\",\"nonce\":\"00\"}", "nonce is not 64 hex digits"},
         {"{\"type\":\"save\",\"step\":1,\"final\":false,\"workers\":[64]}",
          "workers[0] is not a number from 0 to 63"},

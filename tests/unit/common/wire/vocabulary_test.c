@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/error.h"
@@ -104,6 +105,110 @@ Test(events, the_page_lists_exactly_those_that_are_shown)
         cr_assert(seen[kind], "the page lacks %s", event_name(kind));
     cr_assert_eq(count, EVENT_KINDS - EVENT_SHOWN);
     str_clear(&page);
+}
+
+/* What stands in brackets is a member's own: "`members`: [`worker`]", or a link. */
+static void drop_brackets(char *text)
+{
+    int depth = 0;
+    for (; *text; text++) {
+        depth += *text == '[';
+        bool inside = depth > 0;
+        depth -= *text == ']';
+        if (inside)
+            *text = ' ';
+    }
+}
+
+static bool is_of_each(enum event_key key)
+{
+    return key == EVENT_KEY_EVENT || key == EVENT_KEY_TIME || key == EVENT_KEY_SEQUENCE;
+}
+
+/* The text that tells of an event's members names those that it has, and no other. */
+static void tells_members(const char *text, size_t length, enum event_kind kind)
+{
+    char *cell = strndup(text, length);
+    drop_brackets(cell);
+    for (int key = 0; key < EVENT_KEYS; key++) {
+        if (is_of_each((enum event_key)key))
+            continue;
+        bool has = event_need(kind, (enum event_key)key) != EVENT_MAY_NOT;
+        cr_expect_eq(names(cell, event_key((enum event_key)key)), has, "%s of %s, in: %s",
+                     event_key((enum event_key)key), event_name(kind), cell);
+    }
+    free(cell);
+}
+
+Test(events, the_page_lists_exactly_the_members_that_each_has)
+{
+    struct str page;
+    read_page(&page, RM_SOURCE "/docs/exit-codes-and-events.md");
+    const char *row = strstr(section_of(&page, "## Events"), "|---|---|\n");
+    for (row += strlen("|---|---|\n"); *row == '|'; row = strchr(row, '\n') + 1) {
+        const char *fields = strchr(row + 1, '|') + 1;
+        for (int kind = EVENT_SHOWN; kind < EVENT_KINDS; kind++) {
+            char quoted[64];
+            snprintf(quoted, sizeof quoted, "`%s`", event_name((enum event_kind)kind));
+            if (memmem(row, (size_t)(fields - row), quoted, strlen(quoted)))
+                tells_members(fields, strcspn(fields, "\n"), (enum event_kind)kind);
+        }
+    }
+    str_clear(&page);
+}
+
+Test(events, the_page_lists_the_members_of_those_between_run_and_the_coordinator)
+{
+    struct str page;
+    read_page(&page, RM_SOURCE "/docs/exit-codes-and-events.md");
+    const char *text = section_of(&page, "## Between `run` and the coordinator");
+    for (int kind = 0; kind < EVENT_SHOWN; kind++) {
+        char quoted[64];
+        snprintf(quoted, sizeof quoted, "`%s`", event_name((enum event_kind)kind));
+        const char *fields = strchr(strstr(text, quoted), '{');
+        tells_members(fields, strcspn(fields, "}"), (enum event_kind)kind);
+    }
+    str_clear(&page);
+}
+
+/* Each with all that it must have, and with all that it may. */
+Test(events, a_writer_is_held_to_the_members_that_an_event_must_and_may_have)
+{
+    char why[EVENT_WHY_MAX];
+    for (int kind = 0; kind < EVENT_KINDS; kind++) {
+        struct js *least = js_object(), *most = js_object();
+        for (int key = 0; key < EVENT_KEYS; key++) {
+            enum event_need need = event_need((enum event_kind)kind, (enum event_key)key);
+            const char *value = key == EVENT_KEY_EVENT ? event_name((enum event_kind)kind) : "1";
+            if (need == EVENT_MUST)
+                js_set_string(least, event_key((enum event_key)key), value);
+            if (need != EVENT_MAY_NOT)
+                js_set_string(most, event_key((enum event_key)key), value);
+        }
+        cr_assert(event_check(least, why) && event_check(most, why), "%s", why);
+        js_set_string(most, "moon", "full");
+        cr_assert_not(event_check(most, why));
+        cr_assert(strstr(why, "that no table knows"), "%s", why);
+        js_free(least);
+        js_free(most);
+    }
+}
+
+static void is_wrong(const char *event, const char *sentence)
+{
+    char why[EVENT_WHY_MAX];
+    struct js *o = js_parse(event, strlen(event), "event", NULL);
+    cr_assert_not(event_check(o, why), "%s", event);
+    cr_assert_str_eq(why, sentence);
+    js_free(o);
+}
+
+Test(events, what_is_wrong_with_one_is_said)
+{
+    is_wrong("{\"event\":\"evaluated\",\"time\":1,\"step\":2}", "evaluated lacks loss");
+    is_wrong("{\"event\":\"waiting\",\"time\":1,\"reason\":\"a\",\"uri\":\"b\"}", "waiting has uri");
+    is_wrong("{\"event\":\"moonrise\",\"time\":1}", "moonrise is no event");
+    is_wrong("{\"time\":1}", "a nameless one is no event");
 }
 
 Test(events, the_page_names_those_between_run_and_the_coordinator_in_their_place)

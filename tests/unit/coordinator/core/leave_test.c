@@ -572,3 +572,26 @@ Test(leave, how_long_a_handing_over_takes_is_measured_by_who_waited_longest)
     cr_assert_eq(s.st->handing, 3 * RM_S);
     story_end(&s);
 }
+
+Test(leave, a_save_whose_bytes_and_times_are_any_numbers_takes_a_year_at_most)
+{
+    struct story s;
+    struct message m;
+    story_begin(&s, story_settings(1));
+    train_with(&s, 1);
+    message_init(&m, MSG_CHECKPOINTED);
+    m.checkpointed.parts = m.checkpointed.count = 1;
+    m.checkpointed.piece[0].bytes = 1;
+    m.checkpointed.took = MSG_NUMBER_MOST;
+    rdzv_measure_slice(s.st, &m.checkpointed);
+    message_init(&m, MSG_PUBLISHED);
+    m.published.bytes = 1;
+    m.published.took = MSG_NUMBER_MOST;
+    rdzv_measure_publishing(s.st, &m.published);
+    m.published.bytes = MSG_NUMBER_MOST;
+    m.published.took = 0;
+    rdzv_measure_publishing(s.st, &m.published);
+    rm_time year = 365 * 86400 * RM_S;
+    cr_assert_eq(leave_takes(&s.st->save_speed, 1), 2 * year);
+    story_end(&s);
+}

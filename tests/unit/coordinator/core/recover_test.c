@@ -268,3 +268,27 @@ Test(recover, a_state_that_nobody_vouches_for_is_none_to_a_successor_either)
     cr_assert_not(s.st->worker[1].state.held);
     story_end(&s);
 }
+
+/* The next one would be counted on from it, to a number that no message may hold. */
+Test(recover, a_ring_of_the_successors_own_term_is_taken_from_nobody)
+{
+    struct story s;
+    struct message m;
+    succeed(&s, 2);
+    hello_message(&s, 0, 7, &m);
+    m.hello.ring = (struct msg_generation){2, MSG_NUMBER_MOST};
+    m.hello.phase = PHASE_TRAINING;
+    m.hello.members_count = 1;
+    s.conn[0] = s.conns++;
+    hear(&s, 0, &m);
+    hello_of_ring(&s, 1, PHASE_STOPPED, 2);
+    after(&s, 4 * RM_S);
+    hello_of_ring(&s, 0, PHASE_STOPPED, 2);
+    hello_of_ring(&s, 1, PHASE_STOPPED, 2);
+    after(&s, RM_S);
+    stopped(&s, 0, 7, 7);
+    stopped(&s, 1, 7, 7);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    cr_assert_eq(s.form.generation.n, 1);
+    story_end(&s);
+}

@@ -97,7 +97,7 @@ Test(elastic, a_form_that_does_not_match_what_is_held_is_refused)
     begin(&p, 4);
     form(&p, 1, ROLE_KEEP, 5);
     cr_assert_eq(p.running, CMD_NONE);
-    cr_assert(strstr(sent(&p, MSG_FAULT)->fault.detail, "told to keep step 5, but step 4 is held"));
+    cr_assert(strstr(sent(&p, MSG_FAULT)->fault.detail, "told to keep step 5 of 10, but step 4 is held"));
     end(&p);
 }
 
@@ -113,7 +113,7 @@ Test(elastic, who_holds_nothing_keeps_nothing_whatever_it_is_told)
     m.form.member[0].role = ROLE_KEEP;
     step(&p, (struct elastic_event){.kind = ELASTIC_LINK, .message = &m});
     cr_assert_eq(p.running, CMD_NONE);
-    cr_assert(strstr(sent(&p, MSG_FAULT)->fault.detail, "told to keep step 0, but step -1 is held"));
+    cr_assert(strstr(sent(&p, MSG_FAULT)->fault.detail, "told to keep step 0 of 10, but step -1 is held"));
     end(&p);
 }
 
