@@ -274,6 +274,7 @@ struct conn {
     rm_time to_coord_last, to_agent_last, cut_coord, cut_agent; /* messages due after cut_* are lost */
     int64_t brings; /* step that the coordinator was told is held there; -1: none */
     rm_time brings_said;
+    bool introduced; /* the coordinator was told of its trainer there */
 };
 
 /* What a reduction of header words has said to all. */
@@ -565,6 +566,7 @@ struct sim {
         int64_t step_ops;
         int times;
         rm_time since;
+        uint64_t known[RM_WORKERS_MAX]; /* the process of each that was there then; 0: none */
     } same;
     int64_t left_out[RM_WORKERS_MAX]; /* in this term it was told so, and is not in a ring since; 0: no */
     rm_time left_out_at[RM_WORKERS_MAX];

@@ -229,6 +229,21 @@ static bool cut_off_since_told(const struct sim *sim, int worker, const struct m
 
 enum { SAME_MOST = 4 };
 
+/* Whoever has come since may be what the ring lacked that came to nothing. */
+static bool has_newcomer(struct sim *sim)
+{
+    bool any = false;
+    for (int w = 0; w < RM_WORKERS_MAX; w++) {
+        const struct node *n = sim->node_of[w] >= 0 ? &sim->node[sim->node_of[w]] : NULL;
+        const struct conn *c = n && n->conn >= 0 ? &sim->conn[n->conn] : NULL;
+        bool there = c && c->coord_open && c->introduced;
+        uint64_t who = there ? sim_hash(1, (uint64_t)sim->node_of[w], (uint64_t)n->trainer.epoch) : 0;
+        any = any || (who && who != sim->same.known[w]);
+        sim->same.known[w] = who;
+    }
+    return any;
+}
+
 /* What comes to nothing again and again is not tried without a pause. */
 static void check_pauses(struct sim *sim, const struct msg_form *f)
 {
@@ -240,7 +255,7 @@ static void check_pauses(struct sim *sim, const struct msg_form *f)
     }
     if (f->count && f->member[0].role == ROLE_LOAD) /* from another checkpoint, as this one is refused */
         who = sim_hash(who, (uint64_t)f->resume.step, 0);
-    if (who != sim->same.who || sim->step_ops != sim->same.step_ops) {
+    if (has_newcomer(sim) || who != sim->same.who || sim->step_ops != sim->same.step_ops) {
         sim->same.who = who;
         sim->same.step_ops = sim->step_ops;
         sim->same.times = 0;
