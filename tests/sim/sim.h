@@ -246,6 +246,7 @@ struct node {
     struct heed heed;              /* what it makes of... */
     struct notices notices;        /* ...what it was told of its machine */
     bool may_go;                   /* and nothing else was told of it, so that another one is made first */
+    bool eased;                    /* who makes pods has asked for its leave, and not taken that back */
     bool stays;                    /* it was told that it goes, and that it does not, with time enough */
     bool early;                    /* its machine goes before its moment */
     bool kept;                     /* and after all it does not go: the moments that were told are none */
