@@ -93,10 +93,31 @@ static void add_source(const struct rdzv *st, struct msg_form *f, int worker, in
     rdzv_fill_member(st, &f->source[at], worker);
 }
 
+/* It gave others something else than was agreed, again, and is not asked for a while. */
+static bool gives_nothing(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    return rdzv_pauses(st, w) && w->trouble.where == FAULT_IN_WORK && w->trouble.class == CLASS_SOURCE;
+}
+
 /* Outside the ring: it leaves, makes room, or there was none for it. */
 static bool may_serve(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_state *resume)
 {
-    return w->rank < 0 && rdzv_usable(st, w) && holds(w, resume);
+    return w->rank < 0 && rdzv_usable(st, w) && holds(w, resume) && !gives_nothing(st, w);
+}
+
+rm_time rdzv_given_from(const struct rdzv *st)
+{
+    struct msg_state checkpoint = rdzv_newest_checkpoint(st), held = rdzv_choose_held(st, &checkpoint);
+    rm_time at = RM_NEVER;
+    for (int i = 0; i < RM_WORKERS_MAX && held.held; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (!rdzv_usable(st, w) || !holds(w, &held))
+            continue;
+        if (!gives_nothing(st, w))
+            return 0;
+        at = rm_earlier(at, w->trouble.until);
+    }
+    return at == RM_NEVER ? 0 : at;
 }
 
 static bool one_gives_in_time(const struct rdzv *st, const struct msg_state *resume)

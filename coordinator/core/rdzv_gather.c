@@ -128,6 +128,16 @@ static void say_who_does_not_end(const struct turn *turn)
     }
 }
 
+/* True: those who alone hold the newest state gave something else, and are asked again a while later. What
+ * they hold is more than a checkpoint has, and the table of faults has a bound for them. */
+static bool awaits_source(const struct turn *turn)
+{
+    if (turn->now >= rdzv_given_from(turn->st))
+        return false;
+    rdzv_tell_waiting(turn);
+    return true;
+}
+
 static bool is_saved_first(const struct turn *turn)
 {
     const struct rdzv *st = turn->st;
@@ -151,7 +161,7 @@ void rdzv_settle_gathering(const struct turn *turn)
     bool patient = holder_returns(st) && turn->now < st->state_since + st->settings.start_timeout;
     if (enough(st)) {
         bool listed = rdzv_ask_lists(turn);
-        if (held_back(turn) || is_saved_first(turn))
+        if (held_back(turn) || is_saved_first(turn) || awaits_source(turn))
             return;
         if (rdzv_program_lives_on_anywhere(st)) {
             say_who_does_not_end(turn);
@@ -190,7 +200,7 @@ rm_time rdzv_gathering_until(const struct rdzv *st)
         rdzv_leave_before_ring(st) == LEAVE_FINISH) /* its end is a word, and so is that of who writes it */
         return RM_NEVER;
     rm_time window = rm_earlier(window_until(st), rdzv_leave_forms_by(st));
-    rm_time at = rm_later(window, rdzv_pairs_form_at(st));
+    rm_time at = rm_later(rm_later(window, rdzv_pairs_form_at(st)), rdzv_given_from(st));
     if (holder_returns(st))
         at = rm_later(at, st->state_since + s->start_timeout);
     return rm_later(at, rdzv_awaits_manifest_until(st));
@@ -249,7 +259,7 @@ void rdzv_settle_quiescing(const struct turn *turn)
         settle_ending(turn);
     else if (enough(st) && !holder_returns(st) && rdzv_ask_lists(turn) &&
              !rdzv_pairs_hold_back(st, turn->now) && !rdzv_awaits_manifest(turn) &&
-             rdzv_leave_before_ring(st) == LEAVE_HAND_OVER)
+             rdzv_leave_before_ring(st) == LEAVE_HAND_OVER && turn->now >= rdzv_given_from(st))
         rdzv_form(turn);
     else
         rdzv_move(turn, RDZV_GATHERING);

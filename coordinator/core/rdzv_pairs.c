@@ -239,13 +239,26 @@ static void count_in_vain(const struct turn *turn)
     p->again_at = turn->now + pause_after(p->formings);
 }
 
+/* A ring shows of the pair that breaks it that it is apart, and nothing of others. It is the last try of all
+ * its pairs where it breaks at one that has had its own: no ring of enough could do without that one. */
+static void count_last_try(struct rdzv *st)
+{
+    struct rdzv_pairs *p = &st->pairs;
+    const struct rdzv_named *n = &p->newest;
+    if (n->set && !set_has(p->tried_last[n->by], n->peer)) {
+        mark_pair(p->tried_last, n->by, n->peer, true);
+        return;
+    }
+    for (int r = 0; r < st->world; r++)
+        p->tried_last[st->member[r]] = set_union(p->tried_last[st->member[r]], members(st));
+}
+
 bool rdzv_pairs_stopped(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
     struct rdzv_pairs *p = &st->pairs;
     if (p->in_vain && p->broke && p->last_tries) /* what stopped it otherwise shows nothing of its pairs */
-        for (int r = 0; r < st->world; r++)
-            p->tried_last[st->member[r]] = set_union(p->tried_last[st->member[r]], members(st));
+        count_last_try(st);
     bool learned = count_pair(turn);
     if (p->in_vain)
         count_in_vain(turn);
@@ -362,15 +375,21 @@ static void forget_pair(struct worker_set *apart, struct pair pair)
 }
 
 /* Too few reach each other, as far as is known: what was seen longest ago is tried again, which shows whether
- * it is still so. */
+ * it is still so. Of the last tries each is of pairs that have not had theirs, as long as there are such. */
 static struct worker_set try_again(const struct rdzv *st, const struct question *q, bool *ret_stranded)
 {
-    struct worker_set apart[RM_WORKERS_MAX], set;
-    memcpy(apart, st->pairs.apart, sizeof apart);
+    const struct rdzv_pairs *p = &st->pairs;
+    struct worker_set apart[RM_WORKERS_MAX], untried[RM_WORKERS_MAX], set;
+    memcpy(apart, p->apart, sizeof apart);
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        untried[i] = p->last_tries ? set_minus(apart[i], p->tried_last[i]) : apart[i];
     for (int i = 0; i < TRIED_AGAIN; i++) {
-        struct pair oldest = find_pair(st, apart, q->all, false);
+        struct pair oldest = find_pair(st, untried, q->all, false);
+        if (oldest.a < 0)
+            oldest = find_pair(st, apart, q->all, false);
         if (oldest.a < 0)
             break;
+        forget_pair(untried, oldest);
         forget_pair(apart, oldest);
         set = divide(st, apart, q, ret_stranded);
         if (set_count(set) >= q->fewest)

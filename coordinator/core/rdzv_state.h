@@ -161,7 +161,7 @@ struct rdzv_pairs {
     } roster[RM_WORKERS_MAX];
     rm_time again_at;                             /* no sooner with the same */
     int last_tries;                               /* since startTimeout is over */
-    struct worker_set tried_last[RM_WORKERS_MAX]; /* with whom it was in one of those */
+    struct worker_set tried_last[RM_WORKERS_MAX]; /* of whom one of those showed nothing else */
     /* as chosen by rdzv_pairs_choose */
     struct worker_set members; /* of the next ring */
     struct worker_set

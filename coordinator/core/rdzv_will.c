@@ -39,6 +39,13 @@ static rm_time to_save(const struct rdzv *st, const struct rdzv_worker *w)
     return is_outlived(st, w, takes) ? 0 : takes;
 }
 
+/* The ring is to stop when the margin begins, and it trains on for a moment in which other leaves may come.
+ */
+static rm_time waits_for_others(const struct rdzv *st)
+{
+    return st->settings.unsupervised ? RDZV_LEAVES_TOGETHER_MS * RM_MS : 0;
+}
+
 /* Who trains no more has nothing to do here. */
 static rm_time due_at(const struct rdzv *st, const struct rdzv_worker *w)
 {
@@ -46,7 +53,8 @@ static rm_time due_at(const struct rdzv *st, const struct rdzv_worker *w)
     rm_time held = rdzv_machine_holds_until(st, w);
     if (st->state == RDZV_TRAINING && w->rank < 0)
         return rm_later(st->accounted, held);
-    return rm_later(w->leave_until - margin(st) - st->settings.stop_takes - to_save(st, w), held);
+    rm_time takes = margin(st) + st->settings.stop_takes + to_save(st, w) + waits_for_others(st);
+    return rm_later(w->leave_until - takes, held);
 }
 
 static bool goes(const struct rdzv_worker *w)

@@ -97,6 +97,7 @@ enum plant {
     PLANT_GONE_UNSAID,     /* that a machine does not go after all is told to nobody */
     PLANT_SOONER_UNSAID,   /* nor that it goes sooner than was told */
     PLANT_MACHINE_UNSAID,  /* which machine it is that goes is told to nobody */
+    PLANT_SOURCE_IS_PAIR,  /* of who gives something else it is said that it can't be reached */
     PLANTS
 };
 extern const char *const plant_names[PLANTS];
@@ -111,6 +112,7 @@ enum trouble_kind {
     TROUBLE_DISK_ONE,    /* one worker's agent can't write slices */
     TROUBLE_VANISH,      /* pieces that were written are not there when they are to be published */
     TROUBLE_STUCK_ONE,   /* one worker's agent calls the store, and the call does not return */
+    TROUBLE_SOURCE,      /* one worker gives others something else than it says that it holds */
     TROUBLES
 };
 extern const char *const trouble_names[TROUBLES];
@@ -244,6 +246,7 @@ struct node {
     struct heed heed;              /* what it makes of... */
     struct notices notices;        /* ...what it was told of its machine */
     bool may_go;                   /* and nothing else was told of it, so that another one is made first */
+    bool eased;                    /* who makes pods has asked for its leave, and not taken that back */
     bool stays;                    /* it was told that it goes, and that it does not, with time enough */
     bool early;                    /* its machine goes before its moment */
     bool kept;                     /* and after all it does not go: the moments that were told are none */
@@ -274,6 +277,7 @@ struct conn {
     rm_time to_coord_last, to_agent_last, cut_coord, cut_agent; /* messages due after cut_* are lost */
     int64_t brings; /* step that the coordinator was told is held there; -1: none */
     rm_time brings_said;
+    bool introduced; /* the coordinator was told of its trainer there */
 };
 
 /* What a reduction of header words has said to all. */
@@ -372,6 +376,7 @@ enum tally {
     TALLY_DAMAGED,       /* checkpoints that did not load */
     TALLY_MISSING,       /* loads in which not every share came from its member */
     TALLY_UNWRITTEN,     /* slices that could not be written */
+    TALLY_GAVE_WRONG,    /* transfers in which a source gave something else */
     TALLY_STUCK,         /* calls to the store that did not return for long, or never */
     TALLY_WAITED,        /* outages of the store that were told */
     TALLY_NOT_SAVED,     /* states that nobody saved because there was no time */
@@ -565,6 +570,7 @@ struct sim {
         int64_t step_ops;
         int times;
         rm_time since;
+        uint64_t known[RM_WORKERS_MAX]; /* the process of each that was there then; 0: none */
     } same;
     int64_t left_out[RM_WORKERS_MAX]; /* in this term it was told so, and is not in a ring since; 0: no */
     rm_time left_out_at[RM_WORKERS_MAX];
@@ -712,6 +718,10 @@ void notice_check_skipped(struct sim *sim);
 
 /* sim_trouble.c */
 void trouble_draw(struct sim *sim);
+void trouble_draw_source(struct sim *sim);
+bool trouble_is_wrong_source(const struct sim *sim, int node);
+void trouble_source_said(struct sim *sim, struct elastic_result *r, int source);
+void trouble_check_told(struct sim *sim, const struct rdzv_tell *t);
 rm_time trouble_over(const struct sim *sim);
 bool trouble_reads_fail(const struct sim *sim, int node);
 bool trouble_lists_fail(const struct sim *sim, int node);

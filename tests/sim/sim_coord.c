@@ -299,6 +299,7 @@ static void note_what_it_brings(struct sim *sim, struct conn *c, const struct me
     if (m->type == MSG_HELLO) {
         c->brings = m->hello.state.held ? m->hello.state.step : -1;
         c->brings_said = sim->now;
+        c->introduced = m->hello.trainer_pid != 0;
     } else if (m->type == MSG_STOPPED && m->stopped.round == sim->round) {
         c->brings = -1;
     }

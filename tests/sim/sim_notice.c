@@ -120,7 +120,7 @@ static void is_withdrawn(struct sim *sim, int node)
     struct node *n = &sim->node[node];
     rm_time lead = n->doomed_at - n->noticed_at;
     bool quick = lead >= worth && sim->now - n->noticed_at < lead / 4;
-    n->stays = n->doomed_at && quick && n->nodes_then == sim->nodes && is_outlived(sim, node);
+    n->stays = n->doomed_at && quick && n->nodes_then == sim->nodes && !n->eased && is_outlived(sim, node);
     n->kept = n->doomed_at != 0;
     n->doomed_at = 0;
     n->may_go = false;
@@ -218,24 +218,28 @@ void notice_deadline(struct sim *sim, int node)
 
 /* ---- a machine that may go: another one is made, and then it is asked for ---- */
 
-/* As scheduling.surge is by itself, of one at a time. */
+/* As scheduling.surge is by itself, of one at a time. Once nobody is to go any more that is said, too. */
 void notice_relieve(struct sim *sim)
 {
     struct rdzv_event e = {.kind = RDZV_RELIEVE};
     const struct scenario *s = &sim->scenario;
-    bool any = false;
+    bool any = false, heard = sim->rdzv && !sim->coord_stopped;
     e.relief.stay = s->target;
     for (int w = 0; w < RM_WORKERS_MAX; w++) {
-        const struct node *n = sim->node_of[w] >= 0 ? &sim->node[sim->node_of[w]] : NULL;
-        if (!n || !n->alive || !n->may_go || n->doomed_at)
+        struct node *n = sim->node_of[w] >= 0 ? &sim->node[sim->node_of[w]] : NULL;
+        if (!n)
+            continue;
+        n->eased = n->eased && !heard;
+        if (!n->alive || !n->may_go || n->doomed_at)
             continue;
         any = true;
         if (e.relief.count)
             continue;
+        n->eased = n->eased || heard;
         e.relief.one[e.relief.count].worker = w;
         e.relief.one[e.relief.count++].attempt = n->attempt;
     }
-    if (any && sim->rdzv && !sim->coord_stopped)
+    if (heard)
         coord_event(sim, &e);
     if (any && !sim->ended)
         sim_at(sim, sim->now + asks_each, EV_RELIEVE, 0, 0, 0);

@@ -140,6 +140,7 @@ static int largest_clique(const struct sim *sim, rm_time since, bool at_rest)
         bool there = n && n->alive && t->alive && t->opened && t->since <= since;
         bool well = there && !n->stopped && !t->stopped && !t->stuck && sim->expected[w] >= 0;
         well = well && !(at_rest && (n->disturbed > since || n->doomed_at || sim->drilled[w]));
+        well = well && !(at_rest && trouble_is_wrong_source(sim, sim->node_of[w]));
         if (well)
             set_add(&among, w);
         for (int v = 0; v < RM_WORKERS_MAX; v++)
@@ -229,6 +230,21 @@ static bool cut_off_since_told(const struct sim *sim, int worker, const struct m
 
 enum { SAME_MOST = 4 };
 
+/* Whoever has come since may be what the ring lacked that came to nothing. */
+static bool has_newcomer(struct sim *sim)
+{
+    bool any = false;
+    for (int w = 0; w < RM_WORKERS_MAX; w++) {
+        const struct node *n = sim->node_of[w] >= 0 ? &sim->node[sim->node_of[w]] : NULL;
+        const struct conn *c = n && n->conn >= 0 ? &sim->conn[n->conn] : NULL;
+        bool there = c && c->coord_open && c->introduced;
+        uint64_t who = there ? sim_hash(1, (uint64_t)sim->node_of[w], (uint64_t)n->trainer.epoch) : 0;
+        any = any || (who && who != sim->same.known[w]);
+        sim->same.known[w] = who;
+    }
+    return any;
+}
+
 /* What comes to nothing again and again is not tried without a pause. */
 static void check_pauses(struct sim *sim, const struct msg_form *f)
 {
@@ -240,7 +256,7 @@ static void check_pauses(struct sim *sim, const struct msg_form *f)
     }
     if (f->count && f->member[0].role == ROLE_LOAD) /* from another checkpoint, as this one is refused */
         who = sim_hash(who, (uint64_t)f->resume.step, 0);
-    if (who != sim->same.who || sim->step_ops != sim->same.step_ops) {
+    if (has_newcomer(sim) || who != sim->same.who || sim->step_ops != sim->same.step_ops) {
         sim->same.who = who;
         sim->same.step_ops = sim->step_ops;
         sim->same.times = 0;

@@ -479,6 +479,17 @@ bool source_stands(const struct sim *sim, const struct trainer *t)
     return false;
 }
 
+/* What one of them gives is not what was agreed, and that shows before anything of it is used. */
+static void hear_source(struct sim *sim, const struct msg_form *f, bool update, struct elastic_result *r)
+{
+    for (int i = 0; i < (update ? 1 : f->sources_count) && r->outcome == OUTCOME_OK; i++) {
+        int node = 0;
+        sscanf(f->source[i].address, "%d:", &node);
+        if (trouble_is_wrong_source(sim, node))
+            trouble_source_said(sim, r, f->source[i].worker);
+    }
+}
+
 static const struct content *source_memory(const struct sim *sim, const struct msg_form *f, int source)
 {
     int node = 0;
@@ -497,6 +508,7 @@ static void done_receive(struct sim *sim, struct node *n, struct elastic_result 
     const struct msg_form *f = &n->trainer.form->form;
     if (r->outcome == OUTCOME_OK && (r->peer = source_gone(sim, n->worker, f, false)) >= 0)
         r->outcome = OUTCOME_PEER;
+    hear_source(sim, f, false, r);
     if (r->outcome == OUTCOME_OK) {
         n->memory = content_new(f->resume.step, sim_lineage_hash(f->resume.lineage));
         for (int i = 0; i < f->sources_count; i++)
@@ -514,6 +526,7 @@ static void done_catch_up(struct sim *sim, struct node *n, struct elastic_result
     const struct msg_form *f = &n->trainer.form->form;
     if (r->outcome == OUTCOME_OK && (r->peer = source_gone(sim, n->worker, f, true)) >= 0)
         r->outcome = OUTCOME_PEER;
+    hear_source(sim, f, true, r);
     if (r->outcome != OUTCOME_OK)
         return;
     const struct content *source = source_memory(sim, f, 0);

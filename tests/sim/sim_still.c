@@ -7,11 +7,18 @@
 static const rm_time bound = 40 * RM_S;
 static const rm_time looks_every = RM_S;
 
+/* Who gives something else is asked again for 30 s before others go on without it, and where they can't it
+ * may have a pause of 30 s before it as it becomes well. */
+static rm_time bound_of(const struct sim *sim)
+{
+    return sim->scenario.trouble == TROUBLE_SOURCE ? bound + 60 * RM_S : bound;
+}
+
 static bool is_excused(const struct sim *sim)
 {
     const struct scenario *s = &sim->scenario;
-    bool drawn = s->trouble != TROUBLE_NONE || s->damage || s->storage_fails || s->fills || s->nan_step ||
-                 s->nan_alone || sim->crowd;
+    bool drawn = (s->trouble != TROUBLE_NONE && s->trouble != TROUBLE_SOURCE) || s->damage ||
+                 s->storage_fails || s->fills || s->nan_step || s->nan_alone || sim->crowd;
     bool store = sim->store_full || sim->now < sim->store_back;
     bool coordinator = !sim->rdzv || sim->coord_stopped || sim->coord_disturbed > sim->still.since;
     return drawn || store || coordinator || sim->ended || sim->interrupted || sim->told >= s->steps;
@@ -25,7 +32,7 @@ void still_look(struct sim *sim)
         sim->still.since = sim->now;
         return;
     }
-    if (sim->now - sim->still.since < bound || sim->now < sim->still.looks_at)
+    if (sim->now - sim->still.since < bound_of(sim) || sim->now < sim->still.looks_at)
         return;
     sim->still.looks_at = sim->now + looks_every;
     int well = pairs_well_since(sim, sim->now - bound);

@@ -7,7 +7,7 @@
 
 const char *const trouble_names[TROUBLES] = {"no trouble",    "reads fail at one", "reads fail at all",
                                              "one machine",   "all machines",      "disk full at one",
-                                             "pieces vanish", "stuck at one"};
+                                             "pieces vanish", "stuck at one",      "wrong source"};
 
 static const rm_time leaves_out = 30 * RM_S;     /* who fails alone, after that */
 static const rm_time stuck_is_told = 120 * RM_S; /* of a write; of a read sooner */
@@ -23,7 +23,7 @@ void trouble_draw(struct sim *sim)
     struct scenario *s = &sim->scenario;
     if (s->calm || drawn(sim, 0, 100) >= 20)
         return;
-    s->trouble = (enum trouble_kind)(1 + drawn(sim, 1, TROUBLES - 1));
+    s->trouble = (enum trouble_kind)(1 + drawn(sim, 1, TROUBLE_STUCK_ONE));
     s->trouble_worker = (int)drawn(sim, 2, (uint64_t)s->target);
     bool reads = s->trouble == TROUBLE_READS_ONE || s->trouble == TROUBLE_READS_ALL;
     bool early = reads || drawn(sim, 3, 2); /* stuck: then it reads, else it writes */
@@ -36,6 +36,21 @@ void trouble_draw(struct sim *sim)
         s->resumes = 1 + (int64_t)drawn(sim, 7, (uint64_t)s->steps - 1);
     if (s->nan_step && s->resumes >= s->nan_step)
         s->resumes = s->nan_step - 1;
+}
+
+/* Of its own, as of each seed that had no trouble before there was this one. */
+void trouble_draw_source(struct sim *sim)
+{
+    struct scenario *s = &sim->scenario;
+    uint64_t chance = sim_hash(sim->seed, 23, 1);
+    if (s->calm || s->trouble || s->target < 2 || sim_hash(sim->seed, 23, 0) % 100 >= 10)
+        return;
+    s->trouble = TROUBLE_SOURCE;
+    s->trouble_worker = (int)(chance % (uint64_t)s->target);
+    s->trouble_at = chance >> 20 & 1 ? 0 : (rm_time)((chance >> 24) % (uint64_t)(s->step_time * s->steps));
+    s->trouble_until = s->trouble_at + (rm_time)(sim_hash(sim->seed, 23, 2) % (40 * RM_S));
+    if (chance >> 21 & 1)
+        s->trouble_until = RM_NEVER;
 }
 
 /* When the trouble has to have come to an end, or ended the run. */
@@ -109,6 +124,41 @@ bool trouble_machine_fails(const struct sim *sim, int node)
     return (one || all) && n->heard && sim->now >= sim->scenario.trouble_at;
 }
 
+static const char said_of_source[] = "it gives something else than was agreed";
+
+/* In a pod's place comes one on another machine. */
+bool trouble_is_wrong_source(const struct sim *sim, int node)
+{
+    const struct scenario *s = &sim->scenario;
+    const struct node *n = &sim->node[node];
+    bool here = n->worker == s->trouble_worker && (n->attempt == 0 || !s->unsupervised);
+    return s->trouble == TROUBLE_SOURCE && here && is_now(sim);
+}
+
+void trouble_source_said(struct sim *sim, struct elastic_result *r, int source)
+{
+    r->outcome = OUTCOME_PEER;
+    r->peer = source;
+    r->class = sim->plant == PLANT_SOURCE_IS_PAIR ? CLASS_UNKNOWN : CLASS_SOURCE;
+    sim->planted += sim->plant == PLANT_SOURCE_IS_PAIR;
+    sim->tallies.of[TALLY_GAVE_WRONG]++;
+    text_copy(r->text, sizeof r->text, said_of_source);
+}
+
+/* Who is reached and answers is no pair's matter, and nobody else is blamed for what it gives. */
+void trouble_check_told(struct sim *sim, const struct rdzv_tell *t)
+{
+    bool out = t->kind == TELL_WORKER_REFUSED || t->kind == TELL_WORKER_QUARANTINED;
+    if (!strstr(t->text, said_of_source))
+        return;
+    if (t->kind == TELL_WORKER_LEFT_OUT || strstr(t->text, "can't reach each other"))
+        sim_fail(sim, "worker %d is said not to be reached, and %s", sim->scenario.trouble_worker,
+                 said_of_source);
+    if (out && t->worker != sim->scenario.trouble_worker)
+        sim_fail(sim, "worker %d is left out for what worker %d gives", t->worker,
+                 sim->scenario.trouble_worker);
+}
+
 void trouble_say(struct sim *sim, struct message *m)
 {
     message_init(m, MSG_FAULT);
@@ -178,7 +228,8 @@ static bool is_alone(const struct sim *sim)
 bool trouble_takes_one(const struct sim *sim)
 {
     enum trouble_kind kind = sim->scenario.trouble;
-    return kind == TROUBLE_MACHINE_ONE || kind == TROUBLE_MACHINE_ALL || kind == TROUBLE_STUCK_ONE;
+    return kind == TROUBLE_MACHINE_ONE || kind == TROUBLE_MACHINE_ALL || kind == TROUBLE_STUCK_ONE ||
+           kind == TROUBLE_SOURCE;
 }
 
 /* Whether 4 is how it has to end. */
@@ -198,6 +249,8 @@ bool trouble_ends_it(const struct sim *sim)
     case TROUBLE_STUCK_ONE:
     case TROUBLE_VANISH:
         return for_good;
+    case TROUBLE_SOURCE:
+        return !s->unsupervised && strstr(sim->end_why, said_of_source);
     default:
         return false;
     }

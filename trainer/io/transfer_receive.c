@@ -186,14 +186,54 @@ static void *pull_main(void *arg)
     return NULL;
 }
 
-static int same_exponents(const struct fetch *f, struct error *err)
+static bool is_in_range(const int32_t *k, int tensors)
 {
-    for (int t = 0; t < f->tensors; t++)
-        if (f->pull[0].k[t] < -RM_EXPONENT_MOST || f->pull[0].k[t] > RM_EXPONENT_MOST)
-            return err_set(err, ERR_PROTOCOL, "a source names an exponent of %d, and the most is %d",
-                           (int)f->pull[0].k[t], RM_EXPONENT_MOST);
+    for (int t = 0; t < tensors; t++)
+        if (k[t] < -RM_EXPONENT_MOST || k[t] > RM_EXPONENT_MOST)
+            return false;
+    return true;
+}
+
+static bool have_the_same(const struct fetch *f, int a, int b)
+{
+    return !memcmp(f->pull[a].k, f->pull[b].k, (size_t)f->tensors * 4);
+}
+
+/* The first that has other exponents than more than half of all; -1: there is none, or nobody can tell. */
+static int odd_source(const struct fetch *f)
+{
+    int n = f->want->sources, odd = -1;
+    bool most = false;
+    for (int i = 0; i < n; i++) {
+        int same = 0;
+        for (int j = 0; j < n; j++)
+            same += have_the_same(f, i, j);
+        most = most || 2 * same > n;
+        odd = odd < 0 && 2 * same < n ? i : odd;
+    }
+    return most ? odd : -1;
+}
+
+/* Whoever can be told to have given something else is named; of two that differ either may have. */
+static int same_exponents(const struct fetch *f, int *ret_source, struct error *err)
+{
+    for (int i = 0; i < f->want->sources; i++) {
+        if (is_in_range(f->pull[i].k, f->tensors))
+            continue;
+        *ret_source = i;
+        err_set(err, ERR_PROTOCOL, "worker %d names an exponent beyond %d", f->want->source[i].end.worker,
+                RM_EXPONENT_MOST);
+        return err_class(err, CLASS_SOURCE);
+    }
+    int odd = odd_source(f);
+    if (odd >= 0) {
+        *ret_source = odd;
+        err_set(err, ERR_PROTOCOL, "worker %d gives other exponents than most who hold that step",
+                f->want->source[odd].end.worker);
+        return err_class(err, CLASS_SOURCE);
+    }
     for (int i = 1; i < f->want->sources; i++)
-        if (memcmp(f->pull[i].k, f->pull[0].k, (size_t)f->tensors * 4))
+        if (!have_the_same(f, 0, i))
             return err_set(err, ERR_PROTOCOL, "two sources disagree about the exponents");
     return 0;
 }
@@ -239,7 +279,7 @@ static int fetch_run(struct fetch *f, int64_t total, int32_t *k, bool *ret_exact
         *ret_source = first->code == ERR_ABORTED ? -1 : f->failed;
         rc = err_from(err, first, "receive the state from worker %d: %s",
                       f->want->source[f->failed].end.worker, first->text);
-    } else if ((rc = same_exponents(f, err)) == 0) {
+    } else if ((rc = same_exponents(f, ret_source, err)) == 0) {
         memcpy(k, f->pull[0].k, (size_t)f->tensors * 4);
         *ret_exact = f->pull[0].exact;
     }

@@ -8,7 +8,7 @@ Test(pairs_last, at_the_end_a_pair_is_tried_once_also_where_another_one_fails_fi
     gather(&s, patient(3), 3);
     for (int i = 0; i < 2; i++)
         break_off(&s, 1, 2, nothing);
-    for (int i = 0; i < 60 && s.now < 62 * RM_S && s.ended < 0; i++) {
+    for (int i = 0; i < 64 && s.now < 64 * RM_S && s.ended < 0; i++) {
         after(&s, RM_S);
         if (rdzv_state(s.st) == RDZV_FORMING)
             break_off(&s, 0, 1, nothing);
@@ -129,5 +129,43 @@ Test(pairs_last, a_ring_of_several_pairs_that_are_apart_tries_them_at_once)
         cr_assert(i < 8 || rdzv_state(s.st) == RDZV_GATHERING, "try %d is followed by another at once: %s", i,
                   str_text(&s.log));
     }
+    story_end(&s);
+}
+
+static void breaks_where_two_are_apart(struct story *s, const int (*pairs)[2], int count)
+{
+    const struct msg_form *f = &s->form.form;
+    for (int i = 0; i < count; i++) {
+        bool in[2] = {false, false};
+        for (int r = 0; r < f->count; r++)
+            for (int k = 0; k < 2; k++)
+                in[k] = in[k] || f->member[r].worker == pairs[i][k];
+        if (in[0] && in[1]) {
+            fault_of(s, pairs[i][0], FAULT_RING, pairs[i][1], -1);
+            for (int w = 0; w < 5; w++)
+                stopped(s, w, -1, -1);
+            return;
+        }
+    }
+}
+
+/* Four of five are needed, and 1 and 4, whom 2 and 3 can't reach one each, do reach each other by then. */
+Test(pairs_last, at_the_end_a_ring_that_one_pair_breaks_is_no_try_of_the_other_pairs_in_it)
+{
+    static const int apart[][2] = {{2, 4}, {2, 3}, {1, 4}};
+    struct story s;
+    gather(&s, patient(4), 5);
+    for (int i = 0; i < 400 && s.ended < 0; i++) {
+        if (rdzv_state(s.st) != RDZV_FORMING) {
+            after(&s, RM_S);
+            continue;
+        }
+        int64_t ring = s.form.generation.n;
+        breaks_where_two_are_apart(&s, apart, s.now < 55 * RM_S ? 3 : 2);
+        if (s.form.generation.n == ring && rdzv_state(s.st) == RDZV_FORMING)
+            break; /* those who reach each other are a ring */
+    }
+    cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
     story_end(&s);
 }

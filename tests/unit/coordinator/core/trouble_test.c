@@ -51,6 +51,45 @@ Test(trouble, a_source_that_holds_something_else_is_left_out_and_not_taken_for_o
     }
 }
 
+static void one_holds(struct story *s, int n)
+{
+    for (int w = n - 1; w >= 0; w--)
+        stopped(s, w, w < 1 ? 5 : -1, -1);
+}
+
+/* The others are enough, and would be given something else again and again, also by one outside their ring.
+ */
+Test(trouble, who_alone_holds_the_state_and_gives_something_else_is_asked_again_after_each_pause)
+{
+    struct story s;
+    struct rdzv_settings settings = patient(2);
+    settings.unsupervised = true;
+    settings.lost_after = 3600 * RM_S;
+    story_begin(&s, settings);
+    for (int w = 0; w < 3; w++)
+        hello(&s, w, w < 1 ? 5 : -1);
+    one_holds(&s, 3);
+    after(&s, 100 * RM_MS);
+    for (int i = 0; i < 2; i++) {
+        cr_assert(rdzv_state(s.st) == RDZV_FORMING && is_in(&s, 0), "time %d: %s", i, str_text(&s.log));
+        gives_something_else(&s, 2, 0);
+        one_holds(&s, 3);
+    }
+    for (int i = 0; i < 4; i++) {
+        cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING, "pause %d: %s", i, str_text(&s.log));
+        for (int second = 0; second < 40 && rdzv_state(s.st) == RDZV_GATHERING; second++)
+            after(&s, RM_S);
+        cr_assert(rdzv_state(s.st) == RDZV_FORMING && is_in(&s, 0), "pause %d: %s", i, str_text(&s.log));
+        gives_something_else(&s, 1, 0);
+        one_holds(&s, 3);
+    }
+    cr_assert(said(&s, "send 0 abandon"), "after 30 s others go on without it: %s", str_text(&s.log));
+    for (int w = 1; w < 3; w++)
+        listed(&s, w, -1, -1);
+    cr_assert(rdzv_state(s.st) == RDZV_FORMING && !s.form.form.resume.held, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 /* ---- loads ---- */
 
 Test(trouble, a_read_error_of_one_agent_throws_no_checkpoint_away)

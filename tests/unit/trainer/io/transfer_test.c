@@ -165,6 +165,53 @@ Test(transfer, a_source_at_another_step_or_of_another_history_is_no_source, .ini
     holder_close(&mine);
 }
 
+/* Its exponents of the first tensor are off by so much. */
+static void source_open_off(struct holder *h, int worker, int32_t off)
+{
+    struct state_point point;
+    source_open(h, worker, 12);
+    transfer_forbid(h->source);
+    cr_assert(state_holds(h->state, &point));
+    point.k[0] += off;
+    state_receive_begin(h->state);
+    state_receive_end(h->state, &point, NULL);
+    transfer_allow(h->source, true);
+}
+
+/* odd: of three. off: by what. named: whom the receiver names. */
+static void receive_with_one_off(int sources, int odd, int32_t off, int named)
+{
+    struct holder source[SOURCES], mine = {0};
+    struct transfer_peer peers[SOURCES];
+    struct error err;
+    bool exact;
+    int failed;
+    for (int i = 0; i < sources; i++)
+        source_open_off(&source[i], i, i == odd ? off : 0);
+    open_state(&mine);
+    struct transfer_want want = want_of(source, sources, peers, 12);
+    cr_assert_eq(transfer_receive_state(mine.state, &want, &exact, &failed, &err), -1);
+    cr_assert_eq(failed, named, "%s", err.text);
+    cr_assert_eq(err.class, named < 0 ? CLASS_UNKNOWN : CLASS_SOURCE, "%s", err.text);
+    cr_assert_not(state_holds(mine.state, NULL));
+    for (int i = 0; i < sources; i++)
+        holder_close(&source[i]);
+    holder_close(&mine);
+}
+
+Test(transfer, a_source_whose_exponents_are_not_those_of_most_is_named, .init = begin)
+{
+    receive_with_one_off(3, 0, 1, 0);
+    receive_with_one_off(3, 2, 1, 2);
+    receive_with_one_off(2, 1, 1, -1);
+}
+
+Test(transfer, a_source_whose_exponents_are_none_is_named, .init = begin)
+{
+    receive_with_one_off(1, 0, 100000, 0);
+    receive_with_one_off(2, 1, 100000, 1);
+}
+
 Test(transfer, a_state_that_is_about_to_change_is_served_no_more, .init = begin)
 {
     struct holder source, mine = {0};
