@@ -87,8 +87,7 @@ bool lane_set_read(const char *text, struct lane_set *ret)
     size_t digits = strlen(text), words = digits / LANE_SET_DIGITS;
     uint8_t bytes[LANE_SET_DIGITS / 2 * LANE_SET_WORDS];
     struct lane_set set = {0};
-    if (!digits || digits % LANE_SET_DIGITS || words > LANE_SET_WORDS ||
-        !hex_decode(text, bytes, digits / 2))
+    if (!digits || digits % LANE_SET_DIGITS || words > LANE_SET_WORDS || !hex_decode(text, bytes, digits / 2))
         return false;
     for (size_t i = 0; i < digits / 2; i++) {
         uint64_t *word = &set.bits[words - 1 - i / 8];

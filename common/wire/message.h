@@ -187,8 +187,8 @@ struct msg_form {
     int64_t saved;     /* highest published checkpoint, -1 none: a periodic one above it is still due */
     rm_time saved_ago; /* since the newest was published, or since the coordinator began, ns */
     int64_t begun;     /* generations of this job that began to train before, in all terms */
-    /* Of the step behind `resume`, of which some members have lanes: whose each lane is in this ring, by rank.
-     * 0: nobody has any, and all have their usual shares. */
+    /* Of the step behind `resume`, of which some members have lanes: whose each lane is in this ring, by
+     * rank. 0: nobody has any, and all have their usual shares. */
     int lanes_count;
     int lane_rank[RM_LANES_MAX];
 };
@@ -345,9 +345,9 @@ struct msg_fault {
 struct msg_stopped {
     int64_t round; /* on the link: the newest stop's */
     struct msg_state state;
-    int64_t update_step; /* step whose kept update it can serve, -1 none */
-    int64_t trainer_pid; /* filled by the agent */
-    bool discarded;      /* a pass of step + 1 was in flight and is thrown away */
+    int64_t update_step;   /* step whose kept update it can serve, -1 none */
+    int64_t trainer_pid;   /* filled by the agent */
+    bool discarded;        /* a pass of step + 1 was in flight and is thrown away */
     struct lane_set lanes; /* of step + 1 that it has computed, and keeps the sums of */
 };
 

@@ -1,8 +1,8 @@
 /* Whose the lanes of a step are in a ring that goes on with a pass of it.
  *
- * Each member keeps what it has computed. Where two have the same lane, who has more lanes keeps them, and the
- * other one begins anew: sums can't be taken apart. All other lanes, a dead member's among them, go to who has
- * least left, so that no two members have to compute more than one lane apart. Pure. */
+ * Each member keeps what it has computed. Where two have the same lane, who has more lanes keeps them, and
+ * the other one begins anew: sums can't be taken apart. All other lanes, a dead member's among them, go to
+ * who has least left, so that no two members have to compute more than one lane apart. Pure. */
 #ifndef RM_COORDINATOR_DEAL_H
 #define RM_COORDINATOR_DEAL_H
 

@@ -395,7 +395,7 @@ struct rdzv {
     struct rdzv_open_recovery recovery;
     struct rdzv_recovery last_recovery;
     int64_t recoveries;
-    int64_t lanes_dealt; /* of passes that a new ring went on with, those that nobody in it had computed */
+    int64_t lanes_dealt;  /* of passes that a new ring went on with, those that nobody in it had computed */
     struct msg_save save; /* under way in SAVING */
     struct msg_state save_state;
     rm_time save_since;    /* however often it was cut anew */

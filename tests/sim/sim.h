@@ -199,11 +199,11 @@ struct lane_sum {
 
 /* What a rank keeps of a pass whose ring is no more. */
 struct lane_keep {
-    int64_t behind; /* the step that its lanes were computed from */
-    uint64_t hash;  /* and its history */
-    bool alone, again; /* begun in a ring of one, or with other exponents: nothing of it is kept */
+    int64_t behind;            /* the step that its lanes were computed from */
+    uint64_t hash;             /* and its history */
+    bool alone, again;         /* begun in a ring of one, or with other exponents: nothing of it is kept */
     struct lane_set done, own; /* own: whose computing is under way */
-    bool spoilt;    /* a bit of what they add up to has changed */
+    bool spoilt;               /* a bit of what they add up to has changed */
     rm_time begun, until;      /* of those that are under way */
 };
 

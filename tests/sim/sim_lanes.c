@@ -143,7 +143,8 @@ rm_time lanes_begin(struct sim *sim, int node, bool again, rm_time takes)
     }
     if (!goes_on) {
         bool alone = sim->ring[n->trainer.ring].count == 1;
-        *k = (struct lane_keep){.behind = n->memory.step, .hash = n->memory.hash, .alone = alone, .again = again};
+        *k = (struct lane_keep){
+            .behind = n->memory.step, .hash = n->memory.hash, .alone = alone, .again = again};
     }
     if (!again && !twice)
         check_not_again(sim, n, &there, &own);
@@ -208,7 +209,9 @@ void lanes_check(struct sim *sim, const struct ring *ring)
                    generation_compare(sum->ring, ring->generation) == 0 &&
                    n->trainer.keep.hash == n->memory.hash;
         if (!own || lane_set_meets(&sum->lanes, &all))
-            sim_fail(sim, "R16: worker %d adds %d lanes of step %lld, pass %d, some of them once more or of another sum",
+            sim_fail(sim,
+                     "R16: worker %d adds %d lanes of step %lld, pass %d, some of them once more or of "
+                     "another sum",
                      n->worker, lane_set_count(&sum->lanes), (long long)sum->step, sum->pass);
         lane_set_add_all(&all, &sum->lanes);
     }

@@ -143,8 +143,9 @@ struct backend_ops {
 
     /* The state holds a step. Its kept update stays, the elder buffer of words is taken. */
     int (*begin)(struct backend *b, const struct backend_pass *pass, struct error *err);
-    /* The pass that was begun last, with nobody else's state, k and lanes, but as this rank of this ring: what
-     * its lanes added up to stands. It was begun in a world above 1. NULL: a pass can't be gone on with. */
+    /* The pass that was begun last, with nobody else's state, k and lanes, but as this rank of this ring:
+     * what its lanes added up to stands. It was begun in a world above 1. NULL: a pass can't be gone on with.
+     */
     int (*resume)(struct backend *b, const struct backend_pass *pass, struct error *err);
     /* tokens (sequences, context + 1; NULL where who computes finds its samples itself): forward, backward,
      * and the gradient of the lane's mean loss added to this rank's words, each element rounded once. Each

@@ -8,8 +8,8 @@
  * ELASTIC_DONE, as OUTCOME_ABORTED or, where it completed all the same, as OUTCOME_OK, and the core takes
  * either. ELASTIC_PAUSE does the same of CMD_LANES, but for the lane under way, which is computed to its end:
  * what the lanes of a pass add up to is kept, where who computes can (result.kept), until the step is made by
- * this ring or the next. ELASTIC_RAISE_STOP sets an atomic flag that the step in flight (and later ones until the next
- * CMD_CONNECT) adds to its header's stop flag.
+ * this ring or the next. ELASTIC_RAISE_STOP sets an atomic flag that the step in flight (and later ones until
+ * the next CMD_CONNECT) adds to its header's stop flag.
  *
  * A step is CMD_LANES, CMD_EXCHANGE and CMD_COMMIT. Once the exchange is OUTCOME_OK others may have
  * committed, so that CMD_COMMIT follows whatever was told meanwhile, and can't be given up: its DONE means
@@ -70,7 +70,7 @@ struct elastic_result {
     enum elastic_outcome outcome;
     bool followed; /* the command of elastic_follows was begun at once */
     struct msg_state state;
-    int64_t update_step; /* step whose kept update it can serve, -1 none */
+    int64_t update_step;  /* step whose kept update it can serve, -1 none */
     struct lane_set kept; /* lanes of the step behind `state` whose sums are there after it */
     int peer;
     bool minority;

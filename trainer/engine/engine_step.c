@@ -101,8 +101,8 @@ int64_t engine_lane_tokens(const struct engine *e)
 }
 
 /* A pass is begun, or the one is gone on with whose lanes are all this rank's in this ring, too. */
-static int begin_pass(struct engine *e, const struct state_point *point, const struct lane_set *own, bool again,
-                      struct error *err)
+static int begin_pass(struct engine *e, const struct state_point *point, const struct lane_set *own,
+                      bool again, struct error *err)
 {
     struct lane_set kept;
     engine_kept_lanes(e, &kept);
@@ -426,7 +426,7 @@ void engine_exchange(struct engine *e, struct elastic_result *ret)
         unproven("header", point.step + 1, ret);
     } else if (!set_is_empty(odd = engine_odd_states(e, e->pass.sums.header_to))) {
         engine_states_differ(e, e->pass.sums.header_to, odd, point.step, ret);
-    } else if (e->backend->ops->resume && !engine_lanes_are_whole(e)) {
+    } else if (!engine_lanes_are_whole(e)) {
         refuse_lanes(point.step + 1, ret);
         engine_forget_lanes(e);
     } else {

@@ -51,8 +51,8 @@ Test(deal, who_has_computed_keeps_it_and_the_rest_is_shared_out)
     }
 }
 
-/* Whatever was computed: each lane is one member's, what is kept is its owner's, and no two have more than one
- * lane more to compute. */
+/* Whatever was computed: each lane is one member's, what is kept is its owner's, and no two have more than
+ * one lane more to compute. */
 Test(deal, shares_are_as_even_as_they_can_be_whatever_was_done)
 {
     for (unsigned chance = 1; chance < 3000; chance++) {
