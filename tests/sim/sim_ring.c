@@ -607,6 +607,8 @@ static void apply(struct sim *sim, struct node *n, struct elastic_result *r)
         break;
     case CMD_EXCHANGE:
         done_pass(sim, r);
+        if (r->outcome != OUTCOME_OK && n->trainer.words && n->trainer.keep.spoilt)
+            lanes_forget(n); /* also who is cut off among the words looks at its own */
         break;
     case CMD_COMMIT:
         exchange_commit(sim, n);

@@ -49,10 +49,10 @@ void engine_keep_sound(struct engine *e, const struct elastic_result *ret)
     const struct backend_sums *sums = &e->pass.sums;
     bool proof = ret->outcome == OUTCOME_PROOF && ret->class != CLASS_MACHINE && !ret->minority;
     bool cut = ret->outcome == OUTCOME_PEER || ret->outcome == OUTCOME_ABORTED;
-    if (ret->outcome == OUTCOME_OK || cut)
+    if (ret->outcome == OUTCOME_OK)
         return;
-    if (!proof || sums->in || !engine_words_stand(e) ||
-        !header_proven(sums->header, e->layout.tensors, e->spec->batch.lanes))
+    bool stands = header_proven(sums->header, e->layout.tensors, e->spec->batch.lanes);
+    if (!stands || (!cut && (!proof || sums->in || !engine_words_stand(e))))
         engine_forget_lanes(e);
 }
 
@@ -62,7 +62,6 @@ bool engine_lanes_are_whole(const struct engine *e)
     bool whole = true;
     RM_ASSERT(each > 0, "lanes that learn from nothing");
     for (int lane = 0; lane < e->spec->batch.lanes; lane++)
-        whole = whole &&
-                header_lane_read(e->pass.sums.header_to, e->layout.tensors, lane).tokens == each;
+        whole = whole && header_lane_read(e->pass.sums.header_to, e->layout.tensors, lane).tokens == each;
     return whole;
 }
