@@ -159,6 +159,9 @@ static void act_on(struct train_loop *t, const struct elastic_action *action)
     case ELASTIC_ABORT:
         compute_abort(t->compute);
         break;
+    case ELASTIC_PAUSE:
+        compute_pause(t->compute);
+        break;
     case ELASTIC_RAISE_STOP:
         engine_raise_stop(t->engine);
         break;

@@ -55,6 +55,13 @@ static struct js *set_value(struct worker_set set)
     return js_new_string(text);
 }
 
+static struct js *lanes_value(const struct lane_set *set)
+{
+    char text[LANE_SET_TEXT_MAX];
+    lane_set_write(set, text);
+    return js_new_string(text);
+}
+
 static struct js *generation_value(struct msg_generation g)
 {
     struct js *a = js_array();
@@ -96,6 +103,8 @@ static struct js *field_value(const struct message_field *f, const void *base)
         return id_value(*(const uint64_t *)p);
     case MSG_FIELD_SET:
         return set_value(*(const struct worker_set *)p);
+    case MSG_FIELD_LANES:
+        return lanes_value(p);
     case MSG_FIELD_ENUM:
         return js_new_string(f->names[*(const unsigned *)p]);
     case MSG_FIELD_STATE:
@@ -166,6 +175,15 @@ static int read_set(const struct js *object, const char *name, struct worker_set
     if (!text || !set_read(text, ret))
         return err_set(err, ERR_PROTOCOL, "%s is not %d hex digits%s", name, SET_DIGITS,
                        SET_WORDS > 1 ? ", nor a multiple of them" : "");
+    return 0;
+}
+
+static int read_lanes(const struct js *object, const char *name, struct lane_set *ret, struct error *err)
+{
+    const char *text = js_as_string(js_get(object, name));
+    if (!text || !lane_set_read(text, ret))
+        return err_set(err, ERR_PROTOCOL, "%s is not %d hex digits, nor a multiple of them", name,
+                       LANE_SET_DIGITS);
     return 0;
 }
 
@@ -260,6 +278,8 @@ static int read_scalar(const struct message_field *f, const struct js *object, v
         return read_id(object, f->name, p, err);
     case MSG_FIELD_SET:
         return read_set(object, f->name, p, err);
+    case MSG_FIELD_LANES:
+        return read_lanes(object, f->name, p, err);
     case MSG_FIELD_ENUM:
         return read_enum(f, object, p, err);
     case MSG_FIELD_STATE:

@@ -23,6 +23,7 @@
 #include "common/base/arena.h"
 #include "common/base/error.h"
 #include "common/base/fault_class.h"
+#include "common/base/lane_set.h"
 #include "common/base/limits.h"
 #include "common/base/set.h"
 #include "common/base/str.h"
@@ -31,7 +32,7 @@
 enum {
     /* version that hello and setup carry; another one is refused by name. A ring's header has room for each
      * worker, so that programs built for another most of them speak another one. */
-    MSG_PROTOCOL = 13 + (RM_WORKERS_MAX == 64 ? 0 : 1000 + RM_WORKERS_MAX),
+    MSG_PROTOCOL = 14 + (RM_WORKERS_MAX == 64 ? 0 : 1000 + RM_WORKERS_MAX),
     MSG_NONCE_BYTES = 32,    /* of challenge and hello */
     MSG_DETAIL_MAX = 400,    /* a fault's sentence, with its NUL */
     MSG_OUTPUT_MAX = 4096,   /* what a program that failed said last, with its NUL */
@@ -189,6 +190,10 @@ struct msg_form {
     int64_t saved;     /* highest published checkpoint, -1 none: a periodic one above it is still due */
     rm_time saved_ago; /* since the newest was published, or since the coordinator began, ns */
     int64_t begun;     /* generations of this job that began to train before, in all terms */
+    /* Of the step behind `resume`, of which some members have lanes: whose each lane is in this ring, by
+     * rank. 0: nobody has any, and all have their usual shares. */
+    int lanes_count;
+    int lane_rank[RM_LANES_MAX];
 };
 
 /* Worker at index i of `worker` saves part i of count: slice model_part(parameters, i, count). */
@@ -343,9 +348,10 @@ struct msg_fault {
 struct msg_stopped {
     int64_t round; /* on the link: the newest stop's */
     struct msg_state state;
-    int64_t update_step; /* step whose kept update it can serve, -1 none */
-    int64_t trainer_pid; /* filled by the agent */
-    bool discarded;      /* a pass of step + 1 was in flight and is thrown away */
+    int64_t update_step;   /* step whose kept update it can serve, -1 none */
+    int64_t trainer_pid;   /* filled by the agent */
+    bool discarded;        /* a pass of step + 1 was in flight and is thrown away */
+    struct lane_set lanes; /* of step + 1 that it has computed, and keeps the sums of */
 };
 
 struct msg_ready {

@@ -134,6 +134,8 @@ static void body_text(const struct message *m, struct str *out)
     case MSG_STOPPED:
         str_addf(out, " round=%" PRId64 " holds=%s update=%" PRId64, m->stopped.round,
                  state_text(&m->stopped.state, state), m->stopped.update_step);
+        if (!lane_set_is_empty(&m->stopped.lanes))
+            str_addf(out, " lanes=%d", lane_set_count(&m->stopped.lanes));
         break;
     case MSG_READY:
         str_addf(out, " holds=%s", state_text(&m->ready.state, state));

@@ -79,6 +79,8 @@ static const struct message_field form_fields[] = {
     {"saved", MSG_FIELD_INT64, BODY(form.saved), -1, MOST},
     {"savedAgo", MSG_FIELD_INT64, BODY(form.saved_ago), 0, MOST},
     {"begun", MSG_FIELD_INT64, BODY(form.begun), 0, MOST},
+    {"lanes", MSG_FIELD_INTS, LIST(message, form.lane_rank, form.lanes_count), .low = 0,
+     .limit = RM_WORKERS_MAX - 1},
     {0},
 };
 
@@ -224,6 +226,7 @@ static const struct message_field stopped_fields[] = {
     {"updateStep", MSG_FIELD_INT64, BODY(stopped.update_step), -1, MOST},
     {"trainerPid", MSG_FIELD_INT64, BODY(stopped.trainer_pid), 0, MOST},
     {"discarded", MSG_FIELD_BOOL, BODY(stopped.discarded)},
+    {"lanes", MSG_FIELD_LANES, BODY(stopped.lanes)},
     {0},
 };
 

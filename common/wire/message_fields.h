@@ -13,6 +13,7 @@ enum message_field_kind {
     MSG_FIELD_HEX,        /* uint8_t[size] as 2 * size digits */
     MSG_FIELD_ID,         /* uint64_t as 16 digits */
     MSG_FIELD_SET,        /* struct worker_set: 16 digits, 32 and so on where they are needed (set.h) */
+    MSG_FIELD_LANES,      /* struct lane_set: likewise (lane_set.h) */
     MSG_FIELD_ENUM,       /* an enum of high + 1 names */
     MSG_FIELD_STATE,      /* struct msg_state; null where nothing is held */
     MSG_FIELD_GENERATION, /* struct msg_generation as [term, n] */

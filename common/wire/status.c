@@ -294,6 +294,7 @@ static const struct row page_rows[] = {
     {"checkpointWaiting", PART, .at = PAGE(outage), .rows = outage_rows},
     {"failures", LONG, .at = PAGE(failures)},
     {"recoveries", LONG, .at = PAGE(recoveries)},
+    {"lanesDealt", LONG, .at = PAGE(lanes_dealt)},
     {"lastRecovery", PART, .at = PAGE(last_recovery), .rows = recovery_rows},
     {"goodput", PART, .at = PAGE(goodput), .rows = goodput_rows},
     {"stepsRedone", OBJECT, .at = PAGE(steps_redone), .rows = redone_rows},

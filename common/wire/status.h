@@ -214,7 +214,7 @@ struct status_page {
     struct status_store store;
     bool fenced;
     struct status_outage outage;
-    int64_t failures, recoveries;
+    int64_t failures, recoveries, lanes_dealt;
     struct status_recovery last_recovery;
     struct status_goodput goodput;
     struct status_redone steps_redone;

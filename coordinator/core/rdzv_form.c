@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/assert.h"
+#include "coordinator/core/deal.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_interval.h"
 #include "coordinator/core/rdzv_leave.h"
@@ -176,6 +177,24 @@ static void drop_sources_if_unused(struct rdzv *st, struct msg_form *f)
         st->worker[i].serving = false;
 }
 
+/* What those who keep their state have computed of the next step is gone on with. */
+static void deal_what_is_left(struct rdzv *st, struct msg_form *f)
+{
+    struct lane_set done[RM_WORKERS_MAX];
+    bool any = false;
+    for (int r = 0; r < f->count; r++) {
+        const struct rdzv_worker *w = &st->worker[f->member[r].worker];
+        bool fits = f->member[r].role == ROLE_KEEP && lane_set_next(&w->lanes, st->settings.lanes - 1) < 0;
+        done[r] = fits ? w->lanes : (struct lane_set){0};
+        any = any || !lane_set_is_empty(&done[r]);
+    }
+    if (!any)
+        return;
+    RM_ASSERT(f->resume.held && !st->loading, "lanes of a step behind none");
+    f->lanes_count = st->settings.lanes;
+    st->lanes_dealt += deal_lanes(f->lanes_count, f->count, done, f->lane_rank);
+}
+
 static void fill_form(struct rdzv *st, struct message *m)
 {
     struct msg_form *f = &m->form;
@@ -192,6 +211,7 @@ static void fill_form(struct rdzv *st, struct message *m)
         f->member[r].role = role_of(st, &st->worker[st->member[r]], f);
     }
     drop_sources_if_unused(st, f);
+    deal_what_is_left(st, f);
     if (st->loading && f->resume.step > st->saved)
         st->saved = f->resume.step;
     bool fresh = st->told < 0 && st->loading; /* an earlier run has evaluated what it saved */

@@ -80,6 +80,7 @@ struct rdzv_worker {
     struct msg_generation differed;
     struct msg_generation began; /* the newest ring that it was ready for, with the state of all */
     bool discarded;
+    struct lane_set lanes; /* of the step behind `state` that it has computed, as it said with it */
     int64_t stopped_round; /* newest round that it answered */
     bool must_stop;        /* this round waits for it */
     rm_time asked;         /* since when it owes the answer to a stop at once, RM_NEVER: it owes none */
@@ -394,6 +395,7 @@ struct rdzv {
     struct rdzv_open_recovery recovery;
     struct rdzv_recovery last_recovery;
     int64_t recoveries;
+    int64_t lanes_dealt;  /* of passes that a new ring went on with, those that nobody in it had computed */
     struct msg_save save; /* under way in SAVING */
     struct msg_state save_state;
     rm_time save_since;    /* however often it was cut anew */

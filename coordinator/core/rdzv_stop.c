@@ -161,6 +161,7 @@ void rdzv_stopped(const struct turn *turn, struct rdzv_worker *w, const struct m
     w->state = rdzv_vouched(st, w, m->generation, &s->state);
     w->update_step = w->state.held ? s->update_step : -1;
     w->discarded = s->discarded;
+    w->lanes = w->state.held ? s->lanes : (struct lane_set){0};
     if (s->trainer_pid)
         w->trainer_pid = s->trainer_pid;
     bool late = st->state == RDZV_FORMING || st->state == RDZV_TRAINING; /* what it loses was counted then */

@@ -49,6 +49,9 @@ static void print_recoveries(const struct history *c, const struct rdzv *st, str
                       "Steps redone, by whether the change was announced.");
     exposition_sample(page, "change", "announced", (double)c->redone_announced);
     exposition_sample(page, "change", "sudden", (double)c->redone_sudden);
+    exposition_counter(page, "lanes_dealt",
+                       "Lanes of a step under way that were dealt out anew as a ring was re-formed.",
+                       (double)st->lanes_dealt);
     exposition_counter(page, "failures", "Workers and trainers that failed.", (double)st->failures_total);
 }
 

@@ -323,6 +323,7 @@ static void print_status(const struct history *c, const struct rdzv *st, const s
         .outage = outage_of(st, now),
         .failures = st->failures_total,
         .recoveries = st->recoveries,
+        .lanes_dealt = st->lanes_dealt,
         .last_recovery = recovery_of(st),
         .goodput = goodput_of(st, now),
         .steps_redone = {.announced = c->redone_announced, .sudden = c->redone_sudden},

@@ -92,6 +92,9 @@ enum plant {
     PLANT_FAILURE_UNSAID,  /* that a program failed is told to no agent */
     PLANT_FAILURE_TWICE,   /* or by it as of two programs */
     PLANT_STALE_LANES,     /* in another ring a rank adds what it had computed for the one before */
+    PLANT_LANE_TWICE,      /* a rank computes a lane that another one was dealt */
+    PLANT_LANE_NOBODYS,    /* or leaves one out that it was */
+    PLANT_LANES_DROPPED,   /* who was told to go on with its lanes computes them again */
     PLANT_LATE_READY,      /* who has filled its memory says so much later, and counts on meanwhile */
     PLANT_MAY_LEAVES,      /* whose machine may go leaves at that word */
     PLANT_GONE_UNSAID,     /* that a machine does not go after all is told to nobody */
@@ -192,7 +195,18 @@ struct inbox {
 struct lane_sum {
     struct msg_generation ring;
     int64_t step; /* 0: there is none */
-    int pass, first, end;
+    int pass;
+    struct lane_set lanes;
+};
+
+/* What a rank keeps of a pass whose ring is no more. */
+struct lane_keep {
+    int64_t behind;            /* the step that its lanes were computed from */
+    uint64_t hash;             /* and its history */
+    bool alone, again;         /* begun in a ring of one, or with other exponents: nothing of it is kept */
+    struct lane_set done, own; /* own: whose computing is under way */
+    bool spoilt;               /* a bit of what they add up to has changed */
+    rm_time begun, until;      /* of those that are under way */
 };
 
 struct trainer {
@@ -219,6 +233,7 @@ struct trainer {
     int ring, rank; /* -1 none */
     int pass;       /* of the step; 1: rescaled */
     struct lane_sum sum;
+    struct lane_keep keep;
     int64_t op;        /* reductions of this ring that are behind it */
     bool arrived;      /* in the next one */
     bool completing;   /* of which the result is on its way to it */
@@ -421,6 +436,8 @@ enum tally {
     TALLY_PROGRAMS_FAILED, /* beside their trainers */
     TALLY_IN_A_LANE,       /* of them in the middle of a lane */
     TALLY_SLOW_LANES,
+    TALLY_LANES_KEPT,
+    TALLY_PASSES_RESUMED,
     TALLIES
 };
 extern const char *const tally_names[TALLIES];
@@ -785,7 +802,13 @@ void still_look(struct sim *sim);
 
 /* sim_lanes.c: what a sum is made of, by programs or by trainers themselves */
 rm_time lanes_take(struct sim *sim, int node, rm_time drawn);
+/* A pass begins, or is gone on with; returns how much of the time for the usual share it takes. */
+rm_time lanes_begin(struct sim *sim, int node, bool again, rm_time takes);
+/* No further lane is begun: when the one under way ends; -1: all are done before, or none is kept. */
+rm_time lanes_pause(struct sim *sim, int node);
 void lanes_done(struct sim *sim, struct node *n);
+void lanes_forget(struct node *n);
+struct lane_set lanes_kept(const struct sim *sim, const struct node *n);
 void lanes_check(struct sim *sim, const struct ring *ring);
 
 /* sim_beside.c: programs beside trainers, and their failures */

@@ -248,13 +248,33 @@ static void decide(struct sim *sim, struct ring *ring)
 
 /* ---- sums that come out wrong ---- */
 
+/* What somebody adds once more was spoilt in the ring before, where it did not come to see it. */
+static bool are_spoilt(struct sim *sim, const struct ring *ring)
+{
+    bool any = false;
+    for (int r = 0; r < ring->count; r++)
+        any = any || sim->node[ring->node[r]].trainer.keep.spoilt;
+    for (int r = 0; r < ring->count && any; r++) {
+        struct node *n = &sim->node[ring->node[r]];
+        n->trainer.wrong = true;
+        n->given_wrong++;
+    }
+    if (any)
+        sim->quiet_since = sim->now > sim->quiet_since ? sim->now : sim->quiet_since;
+    return any;
+}
+
 /* A bit flips on its way to one rank, to all but one, or before it was added, and so to all. Each rank looks
  * for itself whether its result is what the checksums say. */
 static void draw_wrong(struct sim *sim, const struct ring *ring, bool words)
 {
+    if (words && are_spoilt(sim, ring))
+        return;
     if (!sim->scenario.flips || !sim_chance(sim, sim->scenario.flips))
         return;
     int kind = (int)sim_below(sim, 3), one = (int)sim_below(sim, (uint64_t)ring->count);
+    if (kind == 2 && words)
+        sim->node[ring->node[one]].trainer.keep.spoilt = true;
     for (int r = 0; r < ring->count; r++) {
         struct node *n = &sim->node[ring->node[r]];
         n->trainer.wrong = kind == 0 ? r == one : kind == 1 ? r != one : true;
@@ -278,6 +298,8 @@ static bool finds_wrong(struct sim *sim, int node, enum plant blind)
         return false;
     }
     t->wrong = false;
+    if (t->keep.spoilt)
+        lanes_forget(&sim->node[node]);
     sim->tallies.of[TALLY_UNPROVEN]++;
     compute_finish(sim, node, OUTCOME_PROOF, -1, 10 * RM_US);
     return true;
@@ -410,7 +432,8 @@ void exchange_lanes(struct sim *sim, int node, bool again, rm_time takes)
         sim->planted++;
         n->memory.torn = true;
     }
-    compute_finish(sim, node, OUTCOME_OK, -1, lanes_take(sim, node, takes));
+    takes = lanes_begin(sim, node, again, lanes_take(sim, node, takes));
+    compute_finish(sim, node, OUTCOME_OK, -1, takes);
 }
 
 void exchange_arrive(struct sim *sim, int node)
@@ -454,6 +477,7 @@ static void states_differ(struct sim *sim, int node, struct worker_set odd)
     memory->sure = memory->sure || (look && !minority);
     sim->node[node].given_wrong += look && minority;
     sim->tallies.of[TALLY_SPOILT] += look && minority;
+    lanes_forget(&sim->node[node]);
     struct elastic_result *r = compute_result(t, minority ? OUTCOME_PROOF : OUTCOME_LINEAGE);
     r->minority = minority;
     r->outvoted = outvoted;
@@ -493,9 +517,11 @@ void exchange_header(struct sim *sim, int node)
         break;
     case PASS_RESCALED:
         sim->tallies.of[TALLY_RESCALED]++;
+        lanes_forget(&sim->node[node]);
         compute_finish(sim, node, OUTCOME_RESCALE, -1, 10 * RM_US);
         break;
     case PASS_NOT_FINITE:
+        lanes_forget(&sim->node[node]);
         compute_finish(sim, node, OUTCOME_NOT_FINITE, -1, 10 * RM_US);
         break;
     }

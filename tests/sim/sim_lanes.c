@@ -1,13 +1,14 @@
 /* What each rank adds to the sum of a step: lanes that a user's program computes one after the other beside
  * its trainer (launch.mode: Elastic), some of them slowly, or the trainer itself. A pass that did not fit
- * asks for all of them again; with the program, its trainer or its ring their sum is gone, whatever lane it
- * was in.
+ * asks for all of them again. A trainer that computes keeps what it has when its ring is no more, and the
+ * next ring goes on with it; a program's is gone, and in some seeds every trainer's.
  *
- * What must hold: the words of a sum have each lane of the step once, each of this ring's share and of this
- * pass. */
+ * What must hold: the words of a sum have each lane of the step once, each of this ring's deal, of this pass
+ * and of the state that all hold (R16). And no lane that somebody in the ring still has is computed again
+ * (R17), unless two have it. */
 #include "tests/sim/sim.h"
 
-enum { LANES = RM_WORKERS_MAX, SLOW_IN_100 = 3 };
+enum { LANES = RM_WORKERS_MAX, SLOW_IN_100 = 3, KEEPS_IN_100 = 80 };
 
 /* How long a pass takes, of which some lanes are slow. Not where a notice has to be kept to the moment: a
  * leave has the time of two steps such as were made before. */
@@ -28,6 +29,156 @@ rm_time lanes_take(struct sim *sim, int node, rm_time drawn)
     return drawn;
 }
 
+/* Who computes in this seed can go on with a pass. */
+static bool keeps(const struct sim *sim)
+{
+    return !sim->scenario.beside && sim_hash(sim->seed, 24, 0) % 100 < KEEPS_IN_100;
+}
+
+void lanes_forget(struct node *n)
+{
+    n->trainer.keep.done = (struct lane_set){0};
+    n->trainer.keep.spoilt = false;
+}
+
+struct lane_set lanes_kept(const struct sim *sim, const struct node *n)
+{
+    const struct lane_keep *k = &n->trainer.keep;
+    const struct content *c = &n->memory;
+    bool stands = c->whole && c->step == k->behind && c->hash == k->hash && !k->alone && !k->again;
+    return stands && keeps(sim) ? k->done : (struct lane_set){0};
+}
+
+/* By the deal of its ring, where there is one for this step. */
+static struct lane_set own_lanes(const struct sim *sim, const struct node *n)
+{
+    const struct trainer *t = &n->trainer;
+    const struct msg_form *f = &t->form->form;
+    int lanes = sim->settings.lanes, count = sim->ring[t->ring].count;
+    bool dealt = f->lanes_count == lanes && f->resume.held && f->resume.step == n->memory.step;
+    struct lane_set own = {0};
+    for (int lane = 0; lane < lanes; lane++) {
+        bool usual = lane >= lanes * t->rank / count && lane < lanes * (t->rank + 1) / count;
+        if (dealt ? f->lane_rank[lane] == t->rank : usual)
+            lane_set_add(&own, lane);
+    }
+    return own;
+}
+
+/* A deal that one rank sees otherwise than the rest. */
+static void plant_in_deal(struct sim *sim, const struct node *n, struct lane_set *own)
+{
+    const struct msg_form *f = &n->trainer.form->form;
+    bool dealt = f->lanes_count && f->resume.step == n->memory.step && n->trainer.rank == 0;
+    if (!dealt || lane_set_is_empty(own))
+        return;
+    for (int lane = 0; sim->plant == PLANT_LANE_TWICE && lane < f->lanes_count; lane++) {
+        if (lane_set_has(own, lane))
+            continue;
+        lane_set_add(own, lane);
+        sim->planted++;
+        return;
+    }
+    if (sim->plant != PLANT_LANE_NOBODYS)
+        return;
+    struct lane_set less = {0};
+    int last = -1;
+    for (int lane = lane_set_next(own, -1); lane >= 0; lane = lane_set_next(own, lane)) {
+        if (last >= 0)
+            lane_set_add(&less, last);
+        last = lane;
+    }
+    *own = less;
+    sim->planted++;
+}
+
+static const struct node *member(const struct sim *sim, const struct ring *ring, int rank)
+{
+    const struct node *n = &sim->node[ring->node[rank]];
+    return ring_member_lives(sim, ring, rank) && n->memory.whole ? n : NULL;
+}
+
+/* What somebody in its ring still has; *ret_twice: two have some lane. */
+static struct lane_set still_there(const struct sim *sim, const struct node *n, bool *ret_twice)
+{
+    const struct ring *ring = &sim->ring[n->trainer.ring];
+    struct lane_set all = {0};
+    *ret_twice = false;
+    for (int r = 0; r < ring->count; r++) {
+        const struct node *m = member(sim, ring, r);
+        if (!m || m->memory.step != n->memory.step || m->memory.hash != n->memory.hash)
+            continue;
+        struct lane_set kept = lanes_kept(sim, m);
+        *ret_twice = *ret_twice || lane_set_meets(&kept, &all);
+        lane_set_add_all(&all, &kept);
+    }
+    return all;
+}
+
+static void check_not_again(struct sim *sim, const struct node *n, const struct lane_set *there,
+                            const struct lane_set *own)
+{
+    const struct lane_set *done = &n->trainer.keep.done;
+    for (int lane = lane_set_next(own, -1); lane >= 0; lane = lane_set_next(own, lane))
+        if (!lane_set_has(done, lane) && lane_set_has(there, lane))
+            sim_fail(sim, "R17: worker %d computes lane %d of step %lld, which is there", n->worker, lane,
+                     (long long)n->memory.step + 1);
+}
+
+rm_time lanes_begin(struct sim *sim, int node, bool again, rm_time takes)
+{
+    struct node *n = &sim->node[node];
+    struct lane_keep *k = &n->trainer.keep;
+    if (n->trainer.ring < 0)
+        return takes;
+    bool twice;
+    struct lane_set kept = lanes_kept(sim, n), there = still_there(sim, n, &twice);
+    struct lane_set own = own_lanes(sim, n);
+    plant_in_deal(sim, n, &own);
+    bool goes_on = !again && !lane_set_is_empty(&kept) && lane_set_within(&kept, &own);
+    sim->tallies.of[TALLY_PASSES_RESUMED] += goes_on;
+    if (goes_on && sim->plant == PLANT_LANES_DROPPED) {
+        sim->planted++;
+        goes_on = false;
+    }
+    if (!goes_on) {
+        bool alone = sim->ring[n->trainer.ring].count == 1;
+        *k = (struct lane_keep){
+            .behind = n->memory.step, .hash = n->memory.hash, .alone = alone, .again = again};
+    }
+    if (!again && !twice)
+        check_not_again(sim, n, &there, &own);
+    int usual = sim->settings.lanes / sim->ring[n->trainer.ring].count;
+    int todo = lane_set_count(&own) - lane_set_count(&k->done);
+    if (sim->ring[n->trainer.ring].generation.n && goes_on)
+        takes = takes * todo / (usual > 0 ? usual : 1) + 10 * RM_US;
+    k->own = own;
+    k->begun = sim->now;
+    k->until = sim->now + takes;
+    return takes;
+}
+
+rm_time lanes_pause(struct sim *sim, int node)
+{
+    struct node *n = &sim->node[node];
+    struct lane_keep *k = &n->trainer.keep;
+    if (n->trainer.command != CMD_LANES || !keeps(sim) || n->trainer.ring < 0)
+        return -1;
+    int todo = lane_set_count(&k->own) - lane_set_count(&k->done), made = 0;
+    rm_time whole = k->until - k->begun, each = todo ? whole / todo : 0;
+    int most = each > 0 ? (int)((sim->now - k->begun) / each) + 1 : todo;
+    most = most < todo ? most : todo;
+    for (int lane = lane_set_next(&k->own, -1); lane >= 0 && made < most; lane = lane_set_next(&k->own, lane))
+        if (!lane_set_has(&k->done, lane)) {
+            lane_set_add(&k->done, lane);
+            made++;
+        }
+    rm_time end = made ? k->begun + made * each : k->until;
+    k->own = k->done;
+    k->until = end > sim->now ? end : sim->now;
+    return k->until - sim->now;
+}
+
 /* Its pass is done: the sum is of these lanes. */
 void lanes_done(struct sim *sim, struct node *n)
 {
@@ -37,37 +188,33 @@ void lanes_done(struct sim *sim, struct node *n)
     const struct ring *ring = &sim->ring[t->ring];
     bool of_another =
         t->sum.step == n->memory.step + 1 && generation_compare(t->sum.ring, ring->generation) != 0;
+    t->keep.done = t->keep.own;
     if (sim->plant == PLANT_STALE_LANES && of_another) {
         sim->planted++;
         t->sum.ring = ring->generation;
         t->sum.pass = t->pass;
         return;
     }
-    t->sum.ring = ring->generation;
-    t->sum.step = n->memory.step + 1;
-    t->sum.pass = t->pass;
-    t->sum.first = LANES * t->rank / ring->count;
-    t->sum.end = LANES * (t->rank + 1) / ring->count;
+    t->sum = (struct lane_sum){ring->generation, n->memory.step + 1, t->pass, t->keep.own};
 }
 
 /* All are in one step, and their words are about to be added up. */
 void lanes_check(struct sim *sim, const struct ring *ring)
 {
-    int next = 0;
+    struct lane_set all = {0};
     for (int r = 0; r < ring->count; r++) {
         const struct node *n = &sim->node[ring->node[r]];
         const struct lane_sum *sum = &n->trainer.sum;
         bool own = sum->step == n->memory.step + 1 && sum->pass == n->trainer.pass &&
-                   generation_compare(sum->ring, ring->generation) == 0;
-        if (!own || sum->first != next)
-            sim_fail(
-                sim,
-                "worker %d adds lanes %d to %d of step %lld, pass %d, where lane %d of step %lld, pass %d, "
-                "is next",
-                n->worker, sum->first, sum->end - 1, (long long)sum->step, sum->pass, next,
-                (long long)n->memory.step + 1, n->trainer.pass);
-        next = sum->end;
+                   generation_compare(sum->ring, ring->generation) == 0 &&
+                   n->trainer.keep.hash == n->memory.hash;
+        if (!own || lane_set_meets(&sum->lanes, &all))
+            sim_fail(sim,
+                     "R16: worker %d adds %d lanes of step %lld, pass %d, some of them once more or of "
+                     "another sum",
+                     n->worker, lane_set_count(&sum->lanes), (long long)sum->step, sum->pass);
+        lane_set_add_all(&all, &sum->lanes);
     }
-    if (next != LANES)
-        sim_fail(sim, "a step has %d lanes of %d", next, LANES);
+    if (lane_set_count(&all) != sim->settings.lanes)
+        sim_fail(sim, "R16: a step has %d lanes of %d", lane_set_count(&all), sim->settings.lanes);
 }

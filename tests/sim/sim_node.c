@@ -142,6 +142,7 @@ void trainer_event(struct sim *sim, int node, const struct elastic_event *event)
             compute_start(sim, node, a);
             break;
         case ELASTIC_ABORT:
+        case ELASTIC_PAUSE:
             compute_abort(sim, node);
             break;
         case ELASTIC_RAISE_STOP:
@@ -197,6 +198,7 @@ static void trainer_spawn(struct sim *sim, int node)
     t->command = CMD_NONE;
     t->ring = -1;
     t->sum = (struct lane_sum){0};
+    t->keep = (struct lane_keep){0};
     t->gives = (struct msg_generation){0};
     t->aborted = t->stop_flag = t->save_flag = t->finishing = false;
     t->abort_missed = t->connect_missed = false;

@@ -362,6 +362,9 @@ static void touch_state(struct sim *sim, struct node *n, const struct elastic_ac
         sim_fail(sim, "worker %d changes the state while its agent writes there", n->worker);
     if (changes && a->command != CMD_LOAD && a->command != CMD_EVALUATE && a->command != CMD_COMPARE)
         n->trainer.gives = (struct msg_generation){0};
+    if (changes && (a->command == CMD_RECEIVE || a->command == CMD_CATCH_UP || a->command == CMD_INIT ||
+                    a->command == CMD_LOAD))
+        lanes_forget(n);
     if (first)
         n->trainer.gives = a->form->generation;
 }
@@ -440,7 +443,8 @@ void compute_abort(struct sim *sim, int node)
     if (t->sealed)
         return;
     t->completing = false;
-    compute_finish(sim, node, OUTCOME_ABORTED, -1, sim_time(sim, 10 * RM_US, RM_MS));
+    rm_time soon = sim_time(sim, 10 * RM_US, RM_MS), lane = lanes_pause(sim, node);
+    compute_finish(sim, node, OUTCOME_ABORTED, -1, lane >= 0 ? lane : soon);
 }
 
 /* ---- effects ---- */
@@ -580,6 +584,12 @@ static void done_snapshot(struct sim *sim, struct node *n, struct elastic_result
     r->snapshot.count = 1;
 }
 
+static bool kept_none(const struct sim *sim, const struct node *n)
+{
+    struct lane_set kept = lanes_kept(sim, n);
+    return lane_set_is_empty(&kept);
+}
+
 static void done_pass(struct sim *sim, const struct elastic_result *r)
 {
     bool good = r->outcome == OUTCOME_OK || r->outcome == OUTCOME_RESCALE || r->outcome == OUTCOME_NOT_FINITE;
@@ -605,10 +615,13 @@ static void apply(struct sim *sim, struct node *n, struct elastic_result *r)
     case CMD_LANES:
         if (r->outcome == OUTCOME_OK)
             lanes_done(sim, n);
+        sim->tallies.of[TALLY_LANES_KEPT] += r->outcome != OUTCOME_OK && !kept_none(sim, n);
         done_pass(sim, r);
         break;
     case CMD_EXCHANGE:
         done_pass(sim, r);
+        if (r->outcome != OUTCOME_OK && n->trainer.words && n->trainer.keep.spoilt)
+            lanes_forget(n); /* also who is cut off among the words looks at its own */
         break;
     case CMD_COMMIT:
         exchange_commit(sim, n);
@@ -685,6 +698,7 @@ void compute_done(struct sim *sim, int node, struct elastic_result *result)
         result->state = t->form->form.resume;
     if (sim->plant == PLANT_SKIP_CATCH_UP && result->command == CMD_CATCH_UP && result->outcome == OUTCOME_OK)
         result->state = t->form->form.resume;
+    result->kept = lanes_kept(sim, n);
     result->update_step = t->sealed ? -1 : n->memory.update_step;
     t->arrived = t->completing = t->finishing = t->words = t->wrong = false;
     hand_on(sim, node, result);

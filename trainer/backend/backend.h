@@ -36,7 +36,8 @@
  *       VERDICT_RESCALE: begin with .k = verdict.k, and the same lanes once more
  *       others: nothing may be committed
  *
- * A pass may be given up at any point before commit: begin starts anew. */
+ * A pass may be given up at any point before commit: begin starts anew. Or, where resume is there, it is gone
+ * on with in another ring: resume in begin's place, the lanes that are lacking, end. */
 #ifndef RM_BACKEND_BACKEND_H
 #define RM_BACKEND_BACKEND_H
 
@@ -142,6 +143,10 @@ struct backend_ops {
 
     /* The state holds a step. Its kept update stays, the elder buffer of words is taken. */
     int (*begin)(struct backend *b, const struct backend_pass *pass, struct error *err);
+    /* The pass that was begun last, with nobody else's state, k and lanes, but as this rank of this ring:
+     * what its lanes added up to stands. It was begun in a world above 1. NULL: a pass can't be gone on with.
+     */
+    int (*resume)(struct backend *b, const struct backend_pass *pass, struct error *err);
     /* tokens (sequences, context + 1; NULL where who computes finds its samples itself): forward, backward,
      * and the gradient of the lane's mean loss added to this rank's words, each element rounded once. Each
      * lane once a pass, in any order. It may return before it is done: tokens may be forgotten all the same,

@@ -38,6 +38,7 @@ struct elastic {
     struct elastic_settings settings;
     struct msg_state state;
     int64_t update_step;
+    struct lane_set kept; /* of the step behind state */
     enum mode mode;
     enum elastic_command running; /* CMD_NONE: the compute thread is idle */
     struct msg_generation generation;
@@ -175,18 +176,12 @@ static int rank_of(const struct elastic *st, const struct msg_form *form)
     return -1;
 }
 
-/* Whether the command in flight waits for others, so that only an abort ends it for sure. */
-static bool waits_for_peers(enum elastic_command command)
-{
-    return command == CMD_RECEIVE || command == CMD_CATCH_UP || command == CMD_LOAD ||
-           command == CMD_CONNECT || command == CMD_LANES || command == CMD_EXCHANGE ||
-           command == CMD_EVALUATE || command == CMD_COMPARE;
-}
-
+/* A lane costs too much to be thrown away. */
 static void abort_running(struct elastic *st, struct elastic_out *out)
 {
-    if (waits_for_peers(st->running))
-        add_action(out, ELASTIC_ABORT)->command = st->running;
+    bool lanes = st->running == CMD_LANES;
+    if (elastic_waits_for_peers(st->running))
+        add_action(out, lanes ? ELASTIC_PAUSE : ELASTIC_ABORT)->command = st->running;
 }
 
 static void report_stopped(struct elastic *st, struct elastic_out *out)
@@ -197,7 +192,8 @@ static void report_stopped(struct elastic *st, struct elastic_out *out)
     m->stopped.round = st->stop.round;
     m->stopped.state = st->state;
     m->stopped.update_step = st->update_step;
-    m->stopped.discarded = st->discarded;
+    m->stopped.discarded = st->discarded && lane_set_is_empty(&st->kept);
+    m->stopped.lanes = st->kept;
     st->stop_pending = false;
     st->mode = MODE_IDLE;
 }
@@ -570,6 +566,7 @@ static void command_done(struct elastic *st, const struct elastic_result *r, str
     st->running = r->followed ? elastic_follows(r) : CMD_NONE;
     st->state = r->state;
     st->update_step = r->update_step;
+    st->kept = r->kept;
     if (r->command != CMD_COMMIT && !msg_state_equal(&before, &st->state))
         st->loss_known = false;
     switch (r->command) {
@@ -746,6 +743,8 @@ static void check_invariants(const struct elastic *st)
               (int64_t)st->generation.n);
     RM_ASSERT(!st->state.held || (st->state.step >= 0 && st->update_step <= st->state.step),
               "step %" PRId64 " is held, with the update to %" PRId64, st->state.step, st->update_step);
+    RM_ASSERT(st->state.held || lane_set_is_empty(&st->kept), "%d lanes of a step behind none",
+              lane_set_count(&st->kept));
     RM_ASSERT(!st->finished || st->state.step == st->settings.steps,
               "finished at step %" PRId64 " of %" PRId64, st->state.step, st->settings.steps);
     RM_ASSERT(st->stage != STAGE_DECIDED || st->running == CMD_COMMIT,

@@ -6,8 +6,10 @@
  * ELASTIC_DONE. ELASTIC_ABORT names the command in flight and asks that it be given up soon (sets the abort
  * words of both threads, which the next command that the core starts clears): it still comes back as
  * ELASTIC_DONE, as OUTCOME_ABORTED or, where it completed all the same, as OUTCOME_OK, and the core takes
- * either. ELASTIC_RAISE_STOP sets an atomic flag that the step in flight (and later ones until the next
- * CMD_CONNECT) adds to its header's stop flag.
+ * either. ELASTIC_PAUSE does the same of CMD_LANES, but for the lane under way, which is computed to its end:
+ * what the lanes of a pass add up to is kept, where who computes can (result.kept), until the step is made by
+ * this ring or the next. ELASTIC_RAISE_STOP sets an atomic flag that the step in flight (and later ones until
+ * the next CMD_CONNECT) adds to its header's stop flag.
  *
  * A step is CMD_LANES, CMD_EXCHANGE and CMD_COMMIT. Once the exchange is OUTCOME_OK others may have
  * committed, so that CMD_COMMIT follows whatever was told meanwhile, and can't be given up: its DONE means
@@ -68,7 +70,8 @@ struct elastic_result {
     enum elastic_outcome outcome;
     bool followed; /* the command of elastic_follows was begun at once */
     struct msg_state state;
-    int64_t update_step; /* step whose kept update it can serve, -1 none */
+    int64_t update_step;  /* step whose kept update it can serve, -1 none */
+    struct lane_set kept; /* lanes of the step behind `state` whose sums are there after it */
     int peer;
     bool minority;
     bool outvoted;             /* of the minority, and most hold another state: theirs counts as right */
@@ -114,6 +117,7 @@ struct elastic_event {
 enum elastic_action_kind {
     ELASTIC_RUN,        /* start `command` on its thread; both are idle */
     ELASTIC_ABORT,      /* give up `command`, the one in flight, or what follows it */
+    ELASTIC_PAUSE,      /* `command`, CMD_LANES: likewise, behind the lane under way */
     ELASTIC_RAISE_STOP, /* the next reduction carries the stop flag */
     ELASTIC_SAVE_EVERY, /* so long after the last snapshot the next one is due */
     ELASTIC_RAISE_SAVE, /* it asks for a snapshot after its step, of all, as when the time for one has come */
@@ -126,8 +130,8 @@ enum elastic_action_kind {
 struct elastic_action {
     enum elastic_action_kind kind;
     enum elastic_command command;
-    const struct message
-        *form; /* CONNECT, RECEIVE, CATCH_UP, LOAD: the core's copy; stays until the command is done */
+    const struct message *form; /* CONNECT, RECEIVE, CATCH_UP, LOAD, LANES: the core's copy; stays until the
+                                   command is done */
     const struct msg_loaded *loaded; /* LOAD: likewise, the newest */
     struct worker_set shares;        /* LOAD: all that are there, loaded->shares among them */
     bool again;                      /* LANES: once more, with the exponents that the last exchange named */
@@ -174,6 +178,9 @@ enum elastic_thread elastic_thread_after(enum elastic_command next, int64_t word
  * not slowed down by a third thread. CMD_NONE: nothing. Not after an abort was asked for, but CMD_COMMIT
  * always follows. The results are told afterwards, in order. */
 enum elastic_command elastic_follows(const struct elastic_result *result);
+
+/* Whether it waits for others, so that only an abort ends it for sure. */
+bool elastic_waits_for_peers(enum elastic_command command);
 
 /* What it does now, for heartbeats. */
 enum msg_phase elastic_phase(const struct elastic *st);

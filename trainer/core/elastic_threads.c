@@ -1,4 +1,4 @@
-/* Whose a command is, and what follows it at once. */
+/* Whose a command is, for whom it waits, and what follows it at once. */
 #include "trainer/core/elastic.h"
 
 enum elastic_thread elastic_thread(enum elastic_command command)
@@ -17,4 +17,11 @@ enum elastic_command elastic_follows(const struct elastic_result *r)
     if (r->outcome != OUTCOME_OK)
         return CMD_NONE;
     return r->command == CMD_LANES ? CMD_EXCHANGE : r->command == CMD_EXCHANGE ? CMD_COMMIT : CMD_NONE;
+}
+
+bool elastic_waits_for_peers(enum elastic_command command)
+{
+    return command == CMD_RECEIVE || command == CMD_CATCH_UP || command == CMD_LOAD ||
+           command == CMD_CONNECT || command == CMD_LANES || command == CMD_EXCHANGE ||
+           command == CMD_EVALUATE || command == CMD_COMPARE;
 }

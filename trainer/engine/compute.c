@@ -225,3 +225,13 @@ void compute_abort(struct compute *c)
         engine_abort(c->engine, (enum elastic_thread)i);
     pthread_mutex_unlock(&c->lock);
 }
+
+/* The lanes may just be handed on to the exchange: that one is given up. */
+void compute_pause(struct compute *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->aborted = true;
+    engine_pause(c->engine);
+    engine_abort(c->engine, ELASTIC_TALKS);
+    pthread_mutex_unlock(&c->lock);
+}

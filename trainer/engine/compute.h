@@ -29,5 +29,7 @@ void compute_free(struct compute *c);
 void compute_start(struct compute *c, const struct elastic_action *action);
 /* Gives up soon what is under way; does nothing where nothing is. */
 void compute_abort(struct compute *c);
+/* Likewise, but a lane under way is computed to its end. */
+void compute_pause(struct compute *c);
 
 #endif

@@ -288,10 +288,10 @@ static void carry_out(struct engine *e, const struct elastic_action *a, struct e
     case CMD_CONNECT:
         engine_connect(e, a->form, ret);
         if (ret->outcome == OUTCOME_OK)
-            engine_read_ahead(e);
+            engine_read_ahead(e, a->form);
         break;
     case CMD_LANES:
-        engine_lanes(e, a->again, ret);
+        engine_lanes(e, a, ret);
         break;
     case CMD_EXCHANGE:
         engine_exchange(e, ret);
@@ -342,6 +342,8 @@ void engine_run(struct engine *e, const struct elastic_action *action, struct el
         e->packed = e->packed && makes_step(action->command);
         e->sure = makes_step(action->command) ? e->sure : -1;
         e->fresh = e->fresh && (makes_step(action->command) || action->command == CMD_CATCH_UP);
+        if (!makes_step(action->command))
+            engine_forget_lanes(e); /* words may lie where theirs do */
     }
     state_aim_spare(e->state, action->command == CMD_COMMIT && action->to_snapshot);
     e->snapshot_free = action->snapshot_free;
@@ -350,6 +352,7 @@ void engine_run(struct engine *e, const struct elastic_action *action, struct el
         transfer_allow(e->source, e->exact);
     atomic_fetch_add(&e->counter, 1);
     fill_state(e, &ret->state, &ret->update_step);
+    engine_kept_lanes(e, &ret->kept);
     ret->snapshot.state = ret->state;
     ret->snapshot.exact = e->exact;
     ret->rescaled = e->rescaled;
@@ -365,8 +368,17 @@ void engine_abort(struct engine *e, enum elastic_thread thread)
     pthread_mutex_unlock(&e->ring_lock);
 }
 
+void engine_pause(struct engine *e)
+{
+    if (!e->backend->ops->resume)
+        engine_abort(e, ELASTIC_COMPUTES);
+    atomic_store(&e->pause, true);
+}
+
 void engine_clear_abort(struct engine *e, enum elastic_thread thread)
 {
+    if (thread == ELASTIC_COMPUTES)
+        atomic_store(&e->pause, false);
     if (abort_flag_is_set(&e->abort[thread]))
         abort_flag_reset(&e->abort[thread]);
 }

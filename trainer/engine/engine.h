@@ -54,8 +54,11 @@ void engine_run(struct engine *e, const struct elastic_action *action, struct el
 
 /* Gives up the command under way on that thread soon, and the ring with it. */
 void engine_abort(struct engine *e, enum elastic_thread thread);
-/* Before a command is started: a former abort of that thread is over, and of no other. Nothing may be under
- * way there. */
+/* Begins no further lane: CMD_LANES ends as if it were given up, and what was computed is kept. Where nothing
+ * can be kept the lane under way is given up, too. */
+void engine_pause(struct engine *e);
+/* Before a command is started: a former abort of that thread, or pause, is over, and of no other. Nothing may
+ * be under way there. */
 void engine_clear_abort(struct engine *e, enum elastic_thread thread);
 /* How many words go round in a step. */
 int64_t engine_words(const struct engine *e);

@@ -49,6 +49,9 @@ struct engine {
         struct verdict verdict;    /* of the newest exchange */
         int32_t k[RM_TENSORS_MAX]; /* that the next pass needs where that was VERDICT_RESCALE */
         bool scaled;               /* k is of this step: it had such a pass */
+        struct state_point behind; /* the state that its lanes are computed from */
+        int world;                 /* of the ring in which it was begun */
+        struct lane_set done;      /* whose sums are there; none where they are in doubt */
         int disputed; /* lane + 1 that all computed in this pass, or are to in the next; 0: none */
     } pass;
     int64_t sure; /* the step whose state was found to have the bits that it wrote; -1: none */
@@ -65,6 +68,7 @@ struct engine {
 
     struct abort_flag abort[ELASTIC_THREADS]; /* of the command under way there */
     atomic_bool stop, save, corrupt, exchanging;
+    atomic_bool pause;       /* no further lane is begun */
     atomic_bool told_apart;  /* that it can't share memory with others on its machine */
     atomic_llong save_every; /* checkpoint.every, where that is Auto what was told; 0: no timed checkpoint */
     atomic_bool in_memory;   /* at work on our own memory alone, for seconds: that can't wait, so it moves */
@@ -128,12 +132,27 @@ void engine_states_differ(struct engine *e, const uint32_t *header, struct worke
                           struct elastic_result *ret);
 void engine_compare(struct engine *e, struct elastic_result *ret);
 
+/* engine_kept.c */
+/* Whose lanes they are in this ring, of the step behind that one. */
+void engine_own_lanes(const struct engine *e, const struct message *form, int64_t step, struct lane_set *ret);
+/* Of the step behind the state held, those whose sums are there, and stand. */
+void engine_kept_lanes(const struct engine *e, struct lane_set *ret);
+void engine_forget_lanes(struct engine *e);
+/* What this rank has added, and what its lanes' checksums say of it. Words that lie far away are not looked
+ * at. */
+bool engine_words_stand(const struct engine *e);
+/* Behind an exchange: forgets them where it ended otherwise than by somebody's going, and this rank's part in
+ * it is not known to be sound. */
+void engine_keep_sound(struct engine *e, const struct elastic_result *ret);
+/* Has each lane been added once, by what all say of theirs? */
+bool engine_lanes_are_whole(const struct engine *e);
+
 /* engine_step.c */
 /* Lets the next step's lanes be read already: the ring is there. */
-void engine_read_ahead(struct engine *e);
+void engine_read_ahead(struct engine *e, const struct message *form);
 /* What a lane learns from, in tokens, or in samples where there are none. */
 int64_t engine_lane_tokens(const struct engine *e);
-void engine_lanes(struct engine *e, bool again, struct elastic_result *ret);
+void engine_lanes(struct engine *e, const struct elastic_action *action, struct elastic_result *ret);
 void engine_exchange(struct engine *e, struct elastic_result *ret);
 void engine_commit(struct engine *e, struct elastic_result *ret);
 void engine_evaluate(struct engine *e, struct elastic_result *ret);

@@ -7,7 +7,6 @@
 #include "common/os/clock.h"
 #include "common/os/fault.h"
 #include "common/os/log.h"
-#include "trainer/collective/prove_words.h"
 #include "trainer/engine/engine_parts.h"
 
 /* A process number or a clock in a program's state differs everywhere. */
@@ -15,11 +14,6 @@
 
 /* One rescaled pass is always enough (exactness.md), and with audits one more of each kind; more is a bug. */
 enum { PASSES_MAX = 3, PASSES_AUDITED_MAX = 5 };
-
-static struct model_range own_lanes(const struct engine *e)
-{
-    return model_part(e->spec->batch.lanes, e->ring->rank, e->ring->world);
-}
 
 static int pack_weights(struct engine *e, struct error *err)
 {
@@ -29,36 +23,65 @@ static int pack_weights(struct engine *e, struct error *err)
     return 0;
 }
 
-static void aim(struct engine *e, int64_t step)
+/* The first lanes from `from` on that are this rank's, not computed, and follow each other; none: count 0. */
+static struct model_range next_lanes(const struct lane_set *own, const struct lane_set *done, int from)
 {
-    struct model_range own = own_lanes(e);
-    if (e->reader)
-        prefetch_aim(e->reader, step, (int)own.first, (int)own.count);
+    int first = lane_set_next(own, from - 1), end;
+    while (first >= 0 && lane_set_has(done, first))
+        first = lane_set_next(own, first);
+    if (first < 0)
+        return (struct model_range){0};
+    for (end = first + 1; end < RM_LANES_MAX && lane_set_has(own, end) && !lane_set_has(done, end); end++) {
+    }
+    return (struct model_range){.first = first, .count = end - first};
 }
 
-void engine_read_ahead(struct engine *e)
+/* Lanes that are dealt out may lie apart: they are read run by run. */
+static void aim(struct engine *e, int64_t step, struct model_range lanes)
+{
+    if (e->reader && lanes.count)
+        prefetch_aim(e->reader, step, (int)lanes.first, (int)lanes.count);
+}
+
+void engine_read_ahead(struct engine *e, const struct message *form)
 {
     struct state_point point;
-    if (state_holds(e->state, &point))
-        aim(e, point.step);
+    struct lane_set own, kept;
+    if (!state_holds(e->state, &point))
+        return;
+    engine_own_lanes(e, form, point.step, &own);
+    engine_kept_lanes(e, &kept);
+    aim(e, point.step, next_lanes(&own, &kept, 0));
 }
 
-static int run_lanes(struct engine *e, int64_t step, struct error *err)
+static int run_lane(struct engine *e, int lane, struct error *err)
 {
-    const struct backend_ops *ops = e->backend->ops;
     const atomic_int *stop = &e->abort[ELASTIC_COMPUTES].word;
-    struct model_range own = own_lanes(e);
+    const int32_t *tokens = e->reader ? prefetch_lane(e->reader, lane, err) : NULL;
+    if ((e->reader && !tokens) || e->backend->ops->lane(e->backend, lane, tokens, stop, err) < 0)
+        return -1;
+    lane_set_add(&e->pass.done, lane);
+    atomic_fetch_add(&e->counter, 1);
+    FAULT("lane-done");
+    return 0;
+}
+
+static int run_lanes(struct engine *e, int64_t step, const struct lane_set *own, struct error *err)
+{
     rm_time begun = clock_now();
-    aim(e, step);
-    for (int64_t lane = own.first; lane < own.first + own.count; lane++) {
-        const int32_t *tokens = e->reader ? prefetch_lane(e->reader, (int)lane, err) : NULL;
-        if ((e->reader && !tokens) || ops->lane(e->backend, (int)lane, tokens, stop, err) < 0)
-            return -1;
-        atomic_fetch_add(&e->counter, 1);
-        FAULT("lane-done");
+    int count = 0;
+    struct model_range run = next_lanes(own, &e->pass.done, 0);
+    for (; run.count; run = next_lanes(own, &e->pass.done, (int)(run.first + run.count))) {
+        aim(e, step, run);
+        for (int64_t lane = run.first; lane < run.first + run.count; lane++, count++) {
+            if (atomic_load(&e->pause))
+                return err_set(err, ERR_ABORTED, "the ring has stopped");
+            if (run_lane(e, (int)lane, err) < 0)
+                return -1;
+        }
     }
-    uint32_t took = own.count ? (uint32_t)((clock_now() - begun) / own.count / RM_US) : 0;
-    return ops->end(e->backend, took, &e->pass.sums, err);
+    uint32_t took = count ? (uint32_t)((clock_now() - begun) / count / RM_US) : 0;
+    return e->backend->ops->end(e->backend, took, &e->pass.sums, err);
 }
 
 /* Rank 0's clock says when the time for a checkpoint has come, or who was told so does, and all hear of it in
@@ -77,15 +100,13 @@ int64_t engine_lane_tokens(const struct engine *e)
     return e->spec->batch.lane_sequences * each;
 }
 
-void engine_lanes(struct engine *e, bool again, struct elastic_result *ret)
+/* A pass is begun, or the one is gone on with whose lanes are all this rank's in this ring, too. */
+static int begin_pass(struct engine *e, const struct state_point *point, const struct lane_set *own,
+                      bool again, struct error *err)
 {
-    struct state_point point;
-    struct error err;
-    if (engine_data_spoilt(e, ret) || !engine_can_train(e, &point, ret))
-        return;
-    RM_ASSERT(!again || e->pass.verdict.kind == VERDICT_RESCALE || e->pass.disputed,
-              "lanes of step %lld again, and the pass is %d", (long long)point.step + 1,
-              (int)e->pass.verdict.kind);
+    struct lane_set kept;
+    engine_kept_lanes(e, &kept);
+    bool goes_on = !again && !lane_set_is_empty(&kept) && lane_set_within(&kept, own);
     e->pass.disputed = again ? e->pass.disputed : 0;
     e->pass.scaled = again && e->pass.scaled;
     struct backend_pass pass = {.rank = e->ring->rank,
@@ -94,18 +115,41 @@ void engine_lanes(struct engine *e, bool again, struct elastic_result *ret)
                                 .tokens = (uint32_t)engine_lane_tokens(e),
                                 .k = e->pass.scaled ? e->pass.k : NULL,
                                 .disputed = e->pass.disputed};
-    rm_time waited = e->reader ? prefetch_waited(e->reader) : 0;
     e->pass.number = again ? e->pass.number + 1 : 0;
+    if (goes_on)
+        return e->backend->ops->resume(e->backend, &pass, err);
+    engine_forget_lanes(e);
+    e->pass.behind = *point;
+    e->pass.world = e->ring->world;
+    return e->backend->ops->begin(e->backend, &pass, err);
+}
+
+void engine_lanes(struct engine *e, const struct elastic_action *action, struct elastic_result *ret)
+{
+    struct state_point point;
+    struct lane_set own;
+    struct error err;
+    bool again = action->again;
+    if (engine_data_spoilt(e, ret) || !engine_can_train(e, &point, ret))
+        return;
+    RM_ASSERT(!again || e->pass.verdict.kind == VERDICT_RESCALE || e->pass.disputed,
+              "lanes of step %lld again, and the pass is %d", (long long)point.step + 1,
+              (int)e->pass.verdict.kind);
+    engine_own_lanes(e, action->form, point.step, &own);
+    rm_time waited = e->reader ? prefetch_waited(e->reader) : 0;
     atomic_store(&e->exchanging, false);
     FAULT_FLIP("state-rests", (void *)(uintptr_t)engine_params(e).at,
                state_words_are_near(e->state) && !e->backend->image_bytes ? (size_t)e->layout.parameters * 4
                                                                           : 0);
-    if (pack_weights(e, &err) < 0 || e->backend->ops->begin(e->backend, &pass, &err) < 0 ||
-        run_lanes(e, point.step, &err) < 0)
+    if (pack_weights(e, &err) < 0 || begin_pass(e, &point, &own, again, &err) < 0 ||
+        run_lanes(e, point.step, &own, &err) < 0) {
         engine_failed(ret, &err, -1);
-    else
+        if (ret->outcome != OUTCOME_ABORTED)
+            engine_forget_lanes(e);
+    } else {
         FAULT_FLIP("words-added", (void *)(uintptr_t)e->pass.sums.words.at,
                    e->pass.sums.in ? 0 : (size_t)e->pass.sums.words_count * 4);
+    }
     ret->data_wait = e->reader ? prefetch_waited(e->reader) - waited : 0;
 }
 
@@ -129,21 +173,11 @@ static void unproven(const char *what, int64_t step, struct elastic_result *ret)
              what, (long long)step, *what == 'h' ? "is" : "are");
 }
 
-/* What this rank has added, and what its lanes' checksums say of it. Words that lie far away are not looked
- * at. */
-static bool own_words_stand(const struct engine *e)
-{
-    const struct backend_sums *sums = &e->pass.sums;
-    return sums->in || sums->floats ||
-           prove_words(0, (const uint32_t *)(uintptr_t)sums->words.at, sums->words_count) ==
-               header_words_proof(sums->header, e->layout.tensors, e->spec->batch.lanes);
-}
-
 /* The words' sum is none, or was cut off, as it is where another one has found it to be none. Where this
  * rank spoiled it, nobody else has to be looked at. */
 static void blame_own_words(const struct engine *e, int64_t step, struct elastic_result *ret)
 {
-    if (own_words_stand(e))
+    if (engine_words_stand(e))
         return;
     ret->outcome = OUTCOME_PROOF;
     ret->class = CLASS_MACHINE;
@@ -156,6 +190,16 @@ static void blame_own_words(const struct engine *e, int64_t step, struct elastic
 static bool header_stands(struct engine *e)
 {
     return header_proven(e->pass.sums.header_to, e->layout.tensors, e->spec->batch.lanes);
+}
+
+/* In two sums, or in none: as where ranks were told other shares. */
+static void refuse_lanes(int64_t step, struct elastic_result *ret)
+{
+    ret->outcome = OUTCOME_PROOF;
+    ret->minority = false;
+    snprintf(ret->text, sizeof ret->text,
+             "not each lane of step %lld was added up once; the step is made again from nothing",
+             (long long)step);
 }
 
 /* Integers that fit have the sum that their lanes' checksums say; fp32 has none. */
@@ -211,6 +255,7 @@ void engine_commit(struct engine *e, struct elastic_result *ret)
     uint32_t flags = e->pass.verdict.flags;
     struct backend_info info;
     struct error err;
+    engine_forget_lanes(e);
     if (flags & LANES_SAVE && e->snapshot_free)
         state_aim_spare(e->state, true);
     e->packed = false;
@@ -381,11 +426,15 @@ void engine_exchange(struct engine *e, struct elastic_result *ret)
         unproven("header", point.step + 1, ret);
     } else if (!set_is_empty(odd = engine_odd_states(e, e->pass.sums.header_to))) {
         engine_states_differ(e, e->pass.sums.header_to, odd, point.step, ret);
+    } else if (!engine_lanes_are_whole(e)) {
+        refuse_lanes(point.step + 1, ret);
+        engine_forget_lanes(e);
     } else {
         e->fresh = false;
         e->backend->ops->decide(e->backend, &e->pass.verdict);
         act_on(e, point.step, ret);
     }
+    engine_keep_sound(e, ret);
     ret->reduce_time = e->reduce_time - reduced;
     ret->reduce_bytes = e->reduce_bytes - sent;
 }

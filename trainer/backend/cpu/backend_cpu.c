@@ -35,6 +35,10 @@ struct backend_cpu {
     bool mixed;          /* others may be GPUs, which do not read a state at rest */
     int read_in;         /* of the pass under way: others have the same state, and read it at rest in so many
                             parts; 0: they do not */
+    int begun_as;        /* rank of the ring in which the pass under way was begun */
+    bool resumed;        /* and another one goes on with it: */
+    int rank;            /* as this rank */
+    uint32_t flags;      /* which says so */
 };
 
 static struct backend_cpu *cpu_of(struct backend *b)
@@ -136,7 +140,22 @@ static int cpu_begin(struct backend *b, const struct backend_pass *pass, struct 
     struct backend_cpu *c = cpu_of(b);
     const int64_t tokens = rest_tokens(c->state, pass->tokens, pass->world);
     c->read_in = pass->world > 1 && !c->mixed ? rest_parts(tokens) : 0;
+    c->begun_as = pass->rank;
+    c->resumed = false;
     lanes_begin(c->lanes, &p);
+    return 0;
+}
+
+static int cpu_resume(struct backend *b, const struct backend_pass *pass, struct error *err)
+{
+    struct backend_cpu *c = cpu_of(b);
+    const int64_t tokens = rest_tokens(c->state, pass->tokens, pass->world);
+    (void)err;
+    RM_ASSERT(!pass->k && !pass->disputed, "a pass with other exponents is gone on with");
+    c->read_in = pass->world > 1 && !c->mixed ? rest_parts(tokens) : 0;
+    c->resumed = true;
+    c->rank = pass->rank;
+    c->flags = pass->flags;
     return 0;
 }
 
@@ -161,6 +180,8 @@ static int cpu_end(struct backend *b, uint32_t lane_us, struct backend_sums *ret
     if (c->read_in)
         rest_say(c->state, c->read_in, c->pool);
     lanes_end(c->lanes, &sums);
+    if (c->resumed)
+        rest_say_as(c->state, (uint32_t *)(uintptr_t)sums.header, c->begun_as, c->rank, c->flags);
     *ret = (struct backend_sums){.words = far_here(sums.words),
                                  .header = sums.header,
                                  .header_to = sums.header_to,
@@ -289,6 +310,7 @@ static const struct backend_ops cpu_ops = {
     .weights = cpu_weights,
     .warm_up = cpu_warm_up,
     .begin = cpu_begin,
+    .resume = cpu_resume,
     .lane = cpu_lane,
     .end = cpu_end,
     .decide = cpu_decide,

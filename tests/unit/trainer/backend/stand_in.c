@@ -146,6 +146,11 @@ static int begin(struct backend *b, const struct backend_pass *pass, struct erro
     HAND_ON(b, begin, err, cpu, pass, err);
 }
 
+static int resume(struct backend *b, const struct backend_pass *pass, struct error *err)
+{
+    HAND_ON(b, resume, err, cpu, pass, err);
+}
+
 static int lane(struct backend *b, int n, const int32_t *tokens, const atomic_int *stop, struct error *err)
 {
     HAND_ON(b, lane, err, cpu, n, tokens, stop, err);
@@ -240,6 +245,7 @@ static int open_as(bool is_far, bool lanes_only, struct backend **ret, const str
                                   .weights = weights,
                                   .warm_up = warm_up,
                                   .begin = begin,
+                                  .resume = is_far ? NULL : resume,
                                   .lane = lane,
                                   .end = end,
                                   .decide = decide,

@@ -55,7 +55,7 @@ Test(elastic, a_stop_at_once_aborts_the_pass_and_says_that_it_was_thrown_away)
     struct play p;
     train_from(&p, 0);
     stop(&p, 2, STOP_NOW);
-    cr_assert(did(&p, ELASTIC_ABORT));
+    cr_assert(did(&p, ELASTIC_PAUSE));
     cr_assert_not(sent(&p, MSG_STOPPED));
     done(&p, OUTCOME_ABORTED, false);
     cr_assert(sent(&p, MSG_STOPPED)->stopped.discarded);
@@ -81,7 +81,7 @@ Test(elastic, a_peer_that_goes_while_computing_is_told_at_once)
     struct play p;
     train_from(&p, 0);
     step(&p, (struct elastic_event){.kind = ELASTIC_PEER_GONE, .peer = 0});
-    cr_assert(did(&p, ELASTIC_ABORT));
+    cr_assert(did(&p, ELASTIC_PAUSE));
     cr_assert_eq(sent(&p, MSG_FAULT)->fault.peer, 0);
     done(&p, OUTCOME_ABORTED, false);
     cr_assert_not(sent(&p, MSG_FAULT), "once");
@@ -619,7 +619,7 @@ Test(elastic, lanes_whose_ring_is_lost_meanwhile_are_not_exchanged)
     struct play p;
     train_from(&p, 2);
     lose_a_peer(&p);
-    cr_assert_eq(did(&p, ELASTIC_ABORT)->command, CMD_LANES);
+    cr_assert_eq(did(&p, ELASTIC_PAUSE)->command, CMD_LANES);
     one_done(&p, OUTCOME_OK, false);
     cr_assert_eq(p.running, CMD_NONE);
     stop(&p, 2, STOP_NOW);
@@ -698,4 +698,34 @@ Test(elastic, only_a_step_goes_on_by_itself)
         struct elastic_result r = {.command = rows[i].command, .outcome = rows[i].outcome};
         cr_assert_eq(elastic_follows(&r), rows[i].next, "row %zu", i);
     }
+}
+
+/* What a trainer keeps of a pass is told with the state that it is behind, and is not thrown away. */
+Test(elastic, lanes_that_are_kept_are_told_and_gone_with_their_state)
+{
+    struct play p;
+    struct elastic_result paused = {.outcome = OUTCOME_ABORTED}, made = {.outcome = OUTCOME_OK};
+    train_from(&p, 0);
+    stop(&p, 2, STOP_NOW);
+    cr_assert_eq(did(&p, ELASTIC_PAUSE)->command, CMD_LANES);
+    lane_set_add(&paused.kept, 5);
+    lane_set_add(&paused.kept, 700);
+    done_with(&p, &paused);
+    const struct msg_stopped *told = &sent(&p, MSG_STOPPED)->stopped;
+    cr_assert(lane_set_has(&told->lanes, 5) && lane_set_count(&told->lanes) == 2 && !told->discarded);
+    stop(&p, 3, STOP_NOW);
+    cr_assert_eq(lane_set_count(&sent(&p, MSG_STOPPED)->stopped.lanes), 2, "again, as nothing has changed");
+    form(&p, 2, ROLE_KEEP, 0);
+    done_with(&p, &(struct elastic_result){.outcome = OUTCOME_OK, .kept = paused.kept});
+    go(&p, 2);
+    cr_assert_eq(p.running, CMD_LANES);
+    cr_assert_eq(did(&p, ELASTIC_RUN)->form->generation.n, 2, "which says whose lanes they are");
+    done_with(&p, &(struct elastic_result){.outcome = OUTCOME_OK, .kept = paused.kept});
+    done_with(&p, &(struct elastic_result){.outcome = OUTCOME_OK, .kept = paused.kept});
+    done_with(&p, &made);
+    stop(&p, 4, STOP_NOW);
+    done_with(&p, &(struct elastic_result){.outcome = OUTCOME_ABORTED});
+    told = &sent(&p, MSG_STOPPED)->stopped;
+    cr_assert(lane_set_is_empty(&told->lanes) && told->discarded);
+    end(&p);
 }

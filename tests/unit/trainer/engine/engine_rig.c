@@ -181,7 +181,7 @@ void rig_step(struct rig *rig, int world)
 {
     bool again = false;
     do {
-        const struct elastic_action lanes = {.command = CMD_LANES, .again = again};
+        const struct elastic_action lanes = {.command = CMD_LANES, .form = &rig->form, .again = again};
         all_at_once(rig, world, &lanes);
         expect_ok(rig, world);
         all_at_once(rig, world, &(struct elastic_action){.command = CMD_EXCHANGE});

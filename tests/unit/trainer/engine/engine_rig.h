@@ -7,7 +7,7 @@
 #include "common/model/snapshot.h"
 #include "trainer/engine/engine.h"
 
-enum { RIG_ENGINES = 2, RIG_LANES = 4 };
+enum { RIG_ENGINES = 3, RIG_LANES = 4 };
 
 struct rig_engine {
     struct engine *engine; /* NULL: none */

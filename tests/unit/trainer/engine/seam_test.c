@@ -309,3 +309,100 @@ Test(seam, an_abort_of_what_exchanges_stands_while_lanes_begin, .timeout = 60)
     rig_step(rig, 2);
     rig_close(rig);
 }
+
+static void expect_kept(struct rig *rig, int i, const char *lanes)
+{
+    const struct lane_set *kept = &rig->e[i].result.kept;
+    for (int lane = 0; lane < RIG_LANES; lane++)
+        cr_assert_eq(lane_set_has(kept, lane), lanes[lane] == 'x', "engine %d, lane %d", i, lane);
+}
+
+static void deal(struct rig *rig, int64_t step, const int *ranks)
+{
+    rig->form.form.resume = (struct msg_state){.held = true, .step = step};
+    rig->form.form.lanes_count = RIG_LANES;
+    memcpy(rig->form.form.lane_rank, ranks, RIG_LANES * sizeof *ranks);
+}
+
+/* A ring of three makes a step; then one goes, before or in the exchange of the next one: the lanes of the
+ * others are not computed again, and the bits are those of a run in which nobody went. */
+static void lose_one(bool in_exchange, bool taken)
+{
+    char expected[RM_HASH_HEX];
+    double loss;
+    train(1, NULL, NULL, expected, &loss);
+    struct rig *rig = rig_open();
+    for (int i = 0; i < 3; i++) {
+        rig_start(rig, i, stand_in_open);
+        cr_assert(rig_run(rig, i, CMD_INIT), "%s", rig->e[i].result.text);
+    }
+    rig_connect(rig, 3);
+    rig_step(rig, 3);
+    rig_each(rig, 2, CMD_LANES);
+    expect_kept(rig, 0, "x...");
+    expect_kept(rig, 1, ".x..");
+    if (in_exchange) {
+        rig_end(rig, 2);
+        rig_each(rig, 2, CMD_EXCHANGE);
+        cr_assert_eq(rig->e[0].result.outcome, OUTCOME_PEER, "%s", rig->e[0].result.text);
+        expect_kept(rig, 0, "x...");
+    }
+    stand_in_asked(rig->e[0].who);
+    deal(rig, 1, (const int[]){0, taken ? 0 : 1, 1, 0});
+    rig_connect(rig, 2);
+    expect_kept(rig, 1, ".x..");
+    rig_each(rig, 2, CMD_LANES);
+    expect_asked(rig, taken ? "resume lane lane end" : "resume lane end");
+    expect_kept(rig, 0, taken ? "xx.x" : "x..x");
+    rig_each(rig, 2, CMD_EXCHANGE);
+    cr_assert_eq(rig->e[0].result.outcome, OUTCOME_OK, "%s", rig->e[0].result.text);
+    rig_each(rig, 2, CMD_COMMIT);
+    expect_kept(rig, 0, "....");
+    rig_step(rig, 2);
+    cr_assert_str_eq(rig_digest(rig, 0), expected);
+    cr_assert_str_eq(rig_digest(rig, 1), expected);
+    rig_close(rig);
+}
+
+Test(seam, lanes_outlive_a_ring_that_somebody_left_before_its_exchange, .timeout = 60)
+{
+    lose_one(false, false);
+}
+
+Test(seam, lanes_outlive_a_ring_that_somebody_left_in_its_exchange)
+{
+    lose_one(true, false);
+}
+
+/* Who is dealt another one's lane computes it; that one, whose lanes are not all its own any more, all of its
+ * share. */
+Test(seam, who_may_not_keep_all_that_it_has_begins_anew)
+{
+    lose_one(true, true);
+}
+
+/* Ranks that were told other shares: nobody commits, and nothing is kept. */
+Test(seam, a_lane_in_two_sums_or_in_none_is_never_committed)
+{
+    static const int shares[2][2][RIG_LANES] = {{{0, 0, 0, 1}, {0, 1, 0, 1}}, {{0, 0, 1, 1}, {0, 0, 0, 1}}};
+    for (int which = 0; which < 2; which++) {
+        struct rig *rig = rig_open();
+        for (int i = 0; i < 2; i++) {
+            rig_start(rig, i, NULL);
+            cr_assert(rig_run(rig, i, CMD_INIT));
+        }
+        rig_connect(rig, 2);
+        for (int i = 0; i < 2; i++) {
+            deal(rig, 0, shares[which][i]);
+            cr_assert(rig_run(rig, i, CMD_LANES), "%s", rig->e[i].result.text);
+        }
+        rig_each(rig, 2, CMD_EXCHANGE);
+        for (int i = 0; i < 2; i++) {
+            cr_assert_eq(rig->e[i].result.outcome, OUTCOME_PROOF, "%s", rig->e[i].result.text);
+            cr_assert(strstr(rig->e[i].result.text, "added up once"), "%s", rig->e[i].result.text);
+            cr_assert_eq(rig->e[i].result.state.step, 0);
+            expect_kept(rig, i, "....");
+        }
+        rig_close(rig);
+    }
+}

@@ -1,10 +1,12 @@
 #include "trainer/backend/cpu/sums/rest.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "common/base/assert.h"
 #include "trainer/backend/cpu/sums/kernels.h"
 #include "trainer/backend/cpu/sums/pieces.h"
+#include "trainer/exact/header.h"
 #include "trainer/exact/proof.h"
 #include "trainer/state/state_file.h"
 
@@ -64,6 +66,18 @@ void rest_say(struct state *s, int parts, struct pool *pool)
     s->resting = 0;
     for (int i = turn.part; i < s->pieces; i += turns)
         s->resting += s->scratch[i].proof * proof_weight((uint64_t)i);
+}
+
+void rest_say_as(const struct state *s, uint32_t *header, int was, int rank, uint32_t flags)
+{
+    const int tensors = s->shape.layout->tensors, lanes = s->shape.lanes;
+    const int64_t at = header_rank_at(tensors, lanes, 0);
+    struct header_rank said;
+    bool there = header_rank_read(header, tensors, lanes, was, &said);
+    RM_ASSERT(there, "rank %d has said nothing", was);
+    memset(header + at, 0, (size_t)(s->header_words - at) * sizeof *header);
+    said.flags = flags | LANES_HOLDS;
+    header_rank_write(header, tensors, lanes, rank, &said);
 }
 
 static uint64_t proof_of(const struct state *s, int i)

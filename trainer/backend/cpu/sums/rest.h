@@ -23,6 +23,10 @@ int rest_parts(int64_t tokens);
  * have been computed from them. Reads all of them, or of so many parts that whose turn it is at this step. */
 void rest_say(struct state *s, int parts, struct pool *pool);
 
+/* The lanes of a pass say who they were when it was begun (rank `was`); who says it now is another rank, with
+ * other flags, in another ring. header: what this rank says, all but its ranks' words as it is. */
+void rest_say_as(const struct state *s, uint32_t *header, int was, int rank, uint32_t flags);
+
 /* Are each piece's bits those of its sum? Reads all of the state. True where no sums are known yet. */
 bool rest_sound(struct state *s, struct pool *pool);
 
