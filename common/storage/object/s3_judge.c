@@ -83,17 +83,10 @@ static int status_of(const char *code)
     static const struct {
         const char *code;
         int status;
-    } known[] = {{"AccessDenied", 403},
-                 {"AllAccessDisabled", 403},
-                 {"InvalidAccessKeyId", 403},
-                 {"SignatureDoesNotMatch", 403},
-                 {"RequestTimeTooSkewed", 403},
-                 {"NoSuchBucket", 404},
-                 {"NoSuchUpload", 404},
-                 {"ExpiredToken", 400},
-                 {"InvalidToken", 400},
-                 {"InvalidArgument", 400},
-                 {"InvalidRequest", 400}};
+    } known[] = {{"AccessDenied", 403},          {"AllAccessDisabled", 403},    {"InvalidAccessKeyId", 403},
+                 {"SignatureDoesNotMatch", 403}, {"RequestTimeTooSkewed", 403}, {"NoSuchBucket", 404},
+                 {"NoSuchUpload", 404},          {"ExpiredToken", 400},         {"InvalidToken", 400},
+                 {"InvalidArgument", 400},       {"InvalidRequest", 400}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strcmp(known[i].code, code))
             return known[i].status;
