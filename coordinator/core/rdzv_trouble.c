@@ -134,7 +134,7 @@ static void note_trouble(const struct turn *turn, struct rdzv_worker *w, enum fa
     t->person = f->person;
     t->step = st->steps_seen;
     t->at_step = f->step;
-    text_copy(t->why, sizeof t->why, f->detail);
+    text_copy_ends(t->why, sizeof t->why, f->detail);
 }
 
 /* Its own part of each checkpoint does not get written while others write theirs, and they are too few to go
@@ -281,6 +281,7 @@ int rdzv_describe_trouble(const struct rdzv *st, int worker, char *out, size_t s
                                                    "save its part", "save its part", "work"};
     if (w->presence == ABSENT || !w->trouble.times)
         return 0;
-    return snprintf(out, size, "; worker %d can't %s, and tries again: %.150s", worker,
-                    does[w->trouble.where], w->trouble.why);
+    char cause[151];
+    return snprintf(out, size, "; worker %d can't %s, and tries again: %s", worker, does[w->trouble.where],
+                    text_copy_ends(cause, sizeof cause, w->trouble.why));
 }
