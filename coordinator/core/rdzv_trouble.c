@@ -116,7 +116,9 @@ static void note_trouble(const struct turn *turn, struct rdzv_worker *w, enum fa
     struct rdzv *st = turn->st;
     struct rdzv_trouble *t = &w->trouble;
     bool first = !t->times || t->where != where;
-    bool same = t->said && t->step == st->steps_seen && !strncmp(t->why, f->detail, sizeof t->why - 1);
+    char why[sizeof t->why];
+    text_copy_ends(why, sizeof why, f->detail);
+    bool same = t->said && t->step == st->steps_seen && !strcmp(t->why, why);
     t->said = same ? t->said + (t->attempt != w->attempt) : 1;
     t->attempt = w->attempt;
     t->since = first || turn->now - f->lasted < t->since ? turn->now - f->lasted : t->since;
@@ -134,7 +136,7 @@ static void note_trouble(const struct turn *turn, struct rdzv_worker *w, enum fa
     t->person = f->person;
     t->step = st->steps_seen;
     t->at_step = f->step;
-    text_copy_ends(t->why, sizeof t->why, f->detail);
+    memcpy(t->why, why, sizeof why);
 }
 
 /* Its own part of each checkpoint does not get written while others write theirs, and they are too few to go
