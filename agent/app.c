@@ -95,7 +95,7 @@ static void step_agent(struct app *app, const struct agent_event *event);
 static void step_text(struct app *app, enum agent_event_kind kind, int code, const char *text)
 {
     struct agent_event event = {.kind = kind, .code = code};
-    text_copy(event.text, sizeof event.text, text);
+    text_copy_ends(event.text, sizeof event.text, text);
     step_agent(app, &event);
 }
 
@@ -370,7 +370,7 @@ static void trainer_ended(void *ctx, int code, const char *text)
         return;
     }
     app->left.code = code;
-    text_copy(app->left.how, sizeof app->left.how, text);
+    text_copy_ends(app->left.how, sizeof app->left.how, text);
     end_what_is_left(app);
     if (app->left.lives)
         log_warn("processes of the program do not end yet", "worker=%d", app->options->worker);

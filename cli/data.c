@@ -31,6 +31,23 @@ static void print_made(const struct data_index *index, int64_t bytes, const char
     str_clear(&size);
 }
 
+/* One that lies in the folder, which can't be written to, goes on to be read beside the new one. */
+static void warn_of_other(const struct data_index *made, const char *folder, const char *path)
+{
+    char within[RM_URI_MAX];
+    struct data_index other = {0};
+    data_index_path(folder, 0, within);
+    bool there = strcmp(within, path) != 0 && data_index_load(&other, within, NULL) == 0;
+    int64_t differ = there ? data_index_differences(made, &other) : 0;
+    data_index_clear(&other);
+    if (differ)
+        fprintf(
+            stderr,
+            "ringmaster: %s can't be replaced, and says something else of %lld file%s of the same size and "
+            "time: neither is trusted, so each start reads %s until it is deleted\n",
+            within, (long long)differ, differ == 1 ? "" : "s", differ == 1 ? "it" : "them");
+}
+
 static int index_corpus(const struct corpus *corpus, struct data_index *index, struct error *err)
 {
     struct progress progress = {.terminal = isatty(STDERR_FILENO)};
@@ -44,6 +61,7 @@ static int index_corpus(const struct corpus *corpus, struct data_index *index, s
     if (status < 0 || data_index_save(index, corpus_folder(corpus), path, err) < 0)
         return -1;
     print_made(index, identity.bytes, path);
+    warn_of_other(index, corpus_folder(corpus), path);
     return 0;
 }
 

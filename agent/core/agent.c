@@ -262,7 +262,7 @@ static rm_time spread(struct agent *st, rm_time delay)
 
 static void on_disconnected(struct agent *st, const char *why, rm_time now)
 {
-    text_copy(st->cut_why, sizeof st->cut_why, why);
+    text_copy_ends(st->cut_why, sizeof st->cut_why, why);
     if (st->connection == WELCOMED || st->lost_at == RM_NEVER)
         st->lost_at = now;
     if (st->connection != CONNECTING)

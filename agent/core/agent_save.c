@@ -16,7 +16,7 @@ static void say_waits(struct agent *st, int64_t step, rm_time age, struct agent_
     message_init(&m, MSG_SAVE_WAITS);
     m.save_waits.step = step;
     m.save_waits.age = age;
-    text_copy(m.save_waits.why, sizeof m.save_waits.why, st->store_why);
+    text_copy_ends(m.save_waits.why, sizeof m.save_waits.why, st->store_why);
     agent_send_control(st, out, &m);
 }
 
@@ -136,7 +136,7 @@ void agent_event_blame(struct agent_event *event, const struct error *err)
     event->class = err->class;
     event->person = err->person;
     event->exit_code = error_exit_code(err->code);
-    text_copy(event->text, sizeof event->text, err->text);
+    text_copy_ends(event->text, sizeof event->text, err->text);
 }
 
 /* What the store did not do, and why. */
@@ -153,7 +153,7 @@ void agent_storage_fault(struct agent *st, const struct agent_event *e, struct a
     m.fault.peer = -1;
     m.fault.step = e->kind == AGENT_LISTED ? -1 : e->step;
     m.fault.reading = e->kind == AGENT_LISTED || e->kind == AGENT_LOADED;
-    text_copy(m.fault.detail, sizeof m.fault.detail, e->text);
+    text_copy_ends(m.fault.detail, sizeof m.fault.detail, e->text);
     agent_send_control(st, out, &m);
 }
 
@@ -184,7 +184,7 @@ static void store_failed(struct agent *st, const char *why, rm_time now)
     st->store_at = now + st->store_delay;
     RM_ASSERT(st->store_delay >= store_pause && st->store_delay <= store_pause_most,
               "the store is asked again in %lld ns", (long long)st->store_delay);
-    text_copy(st->store_why, sizeof st->store_why, why);
+    text_copy_ends(st->store_why, sizeof st->store_why, why);
 }
 
 void agent_on_written(struct agent *st, const struct agent_event *e, rm_time now, struct agent_out *out)

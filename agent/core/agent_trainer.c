@@ -148,7 +148,7 @@ static void say_ended(struct agent *st, const char *how, struct agent_out *out)
     m.fault.kind = FAULT_TRAINER_EXIT;
     m.fault.peer = m.fault.step = -1;
     m.fault.trainer = st->spawned;
-    snprintf(m.fault.detail, sizeof m.fault.detail, "the %s was %.300s", own_word(st), how);
+    text_print_ends(m.fault.detail, sizeof m.fault.detail, "the %s was %s", own_word(st), how);
     agent_send_control(st, out, &m);
 }
 
@@ -169,8 +169,8 @@ void agent_on_trainer_exit(struct agent *st, const struct agent_event *e, struct
         return;
     if (!was_up && (e->code > 0 || ++st->tries >= START_TRIES)) {
         char text[MSG_DETAIL_MAX];
-        snprintf(text, sizeof text, "the %s does not start: %.300s", own_word(st),
-                 told ? st->fault->fault.detail : how);
+        text_print_ends(text, sizeof text, "the %s does not start: %s", own_word(st),
+                        told ? st->fault->fault.detail : how);
         agent_quit(st, out, e->code > 0 ? e->code : EXIT_MACHINE, text);
         return;
     }

@@ -74,7 +74,7 @@ static void tell_failed(struct pair *p)
     m->fault.peer = m->fault.step = m->fault.rank = -1;
     m->fault.exit_code = p->end.code;
     m->fault.memory = p->end.memory;
-    text_copy(m->fault.detail, sizeof m->fault.detail, p->why);
+    text_copy_ends(m->fault.detail, sizeof m->fault.detail, p->why);
     text_copy(m->fault.output, sizeof m->fault.output, p->output);
     send_message(p, m);
 }
@@ -87,7 +87,7 @@ static void tell_refused(struct pair *p)
     m->fault.kind = FAULT_MACHINE;
     m->fault.peer = m->fault.step = -1;
     m->fault.exit_code = EXIT_USAGE;
-    text_copy(m->fault.detail, sizeof m->fault.detail, p->why);
+    text_copy_ends(m->fault.detail, sizeof m->fault.detail, p->why);
     send_message(p, m);
 }
 

@@ -96,7 +96,8 @@ static void link_message(void *ctx, const char *text, size_t length)
     if (t->message->type == MSG_FAULT && t->message->fault.memory)
         t->kills = memory_kills_now(); /* that was one of the program's */
     if (is_pair(t) && t->message->type == MSG_FAULT && t->message->fault.kind == FAULT_PROGRAM) {
-        snprintf(t->program, sizeof t->program, "ended with its program: %.400s", t->message->fault.detail);
+        text_print_ends(t->program, sizeof t->program, "ended with its program: %s",
+                        t->message->fault.detail);
     }
     t->options.message(t->options.ctx, t->message);
 }

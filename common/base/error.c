@@ -5,6 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/str.h"
+
+/* What is formatted before it is cut: a cause comes last, and is kept (text_copy_ends). */
+enum { WHOLE = 2048 };
+
 static void set_code(struct error *err, enum error_code code)
 {
     err->code = code;
@@ -16,10 +21,12 @@ int err_set(struct error *err, enum error_code code, const char *format, ...)
 {
     if (!err)
         return -1;
+    char whole[WHOLE];
     va_list args;
     va_start(args, format);
-    vsnprintf(err->text, sizeof err->text, format, args);
+    vsnprintf(whole, sizeof whole, format, args);
     va_end(args);
+    text_copy_ends(err->text, sizeof err->text, whole);
     set_code(err, code);
     return -1;
 }
@@ -29,16 +36,15 @@ int err_errno(struct error *err, enum error_code code, const char *format, ...)
     int saved = errno;
     if (!err)
         return -1;
+    char whole[WHOLE], reason[128];
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(err->text, sizeof err->text, format, args);
+    vsnprintf(whole, WHOLE - sizeof reason - 2, format, args);
     va_end(args);
+    size_t used = strlen(whole);
+    snprintf(whole + used, WHOLE - used, ": %s", strerror_r(saved, reason, sizeof reason));
+    text_copy_ends(err->text, sizeof err->text, whole);
     set_code(err, code);
-    if (n >= 0 && (size_t)n < sizeof err->text) {
-        char reason[128];
-        const char *said = strerror_r(saved, reason, sizeof reason);
-        snprintf(err->text + n, sizeof err->text - (size_t)n, ": %s", said);
-    }
     return -1;
 }
 
@@ -46,18 +52,14 @@ int err_wrap(struct error *err, const char *format, ...)
 {
     if (!err)
         return -1;
-    char context[sizeof err->text];
+    char whole[WHOLE];
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(context, sizeof context, format, args);
+    vsnprintf(whole, WHOLE - sizeof err->text - 2, format, args);
     va_end(args);
-    if (n < 0)
-        return -1;
-    struct error whole = {.code = err->code, .class = err->class, .person = err->person};
-    size_t used = (size_t)n < sizeof context ? (size_t)n : sizeof context - 1;
-    memcpy(whole.text, context, used);
-    snprintf(whole.text + used, sizeof whole.text - used, ": %s", err->text);
-    *err = whole;
+    size_t used = strlen(whole);
+    snprintf(whole + used, WHOLE - used, ": %s", err->text);
+    text_copy_ends(err->text, sizeof err->text, whole);
     return -1;
 }
 
@@ -65,12 +67,13 @@ int err_from(struct error *err, const struct error *why, const char *format, ...
 {
     if (!err)
         return -1;
-    struct error whole = {.code = why->code, .class = why->class, .person = why->person};
+    char whole[WHOLE];
     va_list args;
     va_start(args, format);
-    vsnprintf(whole.text, sizeof whole.text, format, args);
+    vsnprintf(whole, sizeof whole, format, args);
     va_end(args);
-    *err = whole;
+    *err = (struct error){.code = why->code, .class = why->class, .person = why->person};
+    text_copy_ends(err->text, sizeof err->text, whole);
     return -1;
 }
 

@@ -91,6 +91,42 @@ bool text_copy(char *out, size_t size, const char *text)
     return whole;
 }
 
+static bool is_inside(char c)
+{
+    return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+char *text_copy_ends(char *out, size_t size, const char *text)
+{
+    static const char gap[] = " ... ";
+    size_t length = strlen(text);
+    RM_ASSERT(size >= 32, "room of %zu for both ends of %.40s", size, text);
+    if (length < size) {
+        memcpy(out, text, length + 1);
+        return out;
+    }
+    size_t begin = (size - sizeof gap) / 2;
+    while (begin > 0 && is_inside(text[begin]))
+        begin--;
+    const char *end = text + length - (size - sizeof gap - begin);
+    while (is_inside(*end))
+        end++;
+    memcpy(out, text, begin);
+    memcpy(out + begin, gap, sizeof gap - 1);
+    memcpy(out + begin + sizeof gap - 1, end, (size_t)(text + length - end) + 1);
+    return out;
+}
+
+char *text_print_ends(char *out, size_t size, const char *format, ...)
+{
+    char whole[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(whole, sizeof whole, format, args);
+    va_end(args);
+    return text_copy_ends(out, size, whole);
+}
+
 void hex_encode(const void *bytes, size_t length, char *out)
 {
     static const char digits[] = "0123456789abcdef";

@@ -33,6 +33,13 @@ const char *str_text(const struct str *s);
 /* Copies text into out[size], cut to fit and always terminated. Returns false where it was cut. */
 bool text_copy(char *out, size_t size, const char *text);
 
+/* The same of a sentence, of which both ends stay where it is too long, with " ... " between them: it names
+ * the thing first and the cause last. No character of UTF-8 is cut in two. size is 32 or more. Returns out.
+ */
+char *text_copy_ends(char *out, size_t size, const char *text);
+/* Likewise what is printed; of more than 2 KB the end goes. */
+char *text_print_ends(char *out, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
 /* Lower-case hex of bytes into out (2 * length + 1 bytes). */
 void hex_encode(const void *bytes, size_t length, char *out);
 /* The other way; false where text is not exactly 2 * length hex digits. */

@@ -128,8 +128,10 @@ void rdzv_save_failed(const struct turn *turn, int64_t step, const char *detail)
               step, rdzv_state_name(st->state));
     bool told = st->ending.set;
     char why[MSG_DETAIL_MAX];
-    snprintf(why, sizeof why, "%.150s%sthe checkpoint of step %" PRId64 " can't be written: %.180s",
-             told ? st->ending.text : "", told ? "; " : "", step, detail);
+    char before[151], cause[181];
+    snprintf(why, sizeof why, "%s%sthe checkpoint of step %" PRId64 " can't be written: %s",
+             text_copy_ends(before, sizeof before, told ? st->ending.text : ""), told ? "; " : "", step,
+             text_copy_ends(cause, sizeof cause, detail));
     st->ending.set = false;
     rdzv_give_up(st, EXIT_MACHINE, "%s", why);
     rdzv_end(turn);

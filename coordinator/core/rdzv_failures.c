@@ -46,9 +46,9 @@ static void quarantine(const struct turn *turn, struct rdzv_worker *w, int own, 
     int index = rdzv_index(st, w);
     RM_ASSERT(own > st->settings.max_restarts && !w->quarantine[0],
               "worker %d goes into quarantine for %d failures of %d", index, own, st->settings.max_restarts);
-    snprintf(w->quarantine, sizeof w->quarantine,
-             "%d failures within %.0f s, failurePolicy.maxRestarts allows %d; the newest: %.150s", own,
-             (double)st->settings.within / RM_S, st->settings.max_restarts, why);
+    text_print_ends(w->quarantine, sizeof w->quarantine,
+                    "%d failures within %.0f s, failurePolicy.maxRestarts allows %d; the newest: %s", own,
+                    (double)st->settings.within / RM_S, st->settings.max_restarts, why);
     w->expected = -1;
     rdzv_say(st, "worker %d is put into quarantine: %s", index, w->quarantine);
     rdzv_tell_worker(turn, TELL_WORKER_QUARANTINED, index, w->quarantine);
@@ -101,7 +101,7 @@ void rdzv_not_finite(const struct turn *turn, struct rdzv_worker *w, const struc
     RM_ASSERT(w->rank >= 0, "worker %d is in no ring, and has a step's numbers", rdzv_index(st, w));
     if (set_is_empty(n->by)) {
         n->first = rdzv_index(st, w);
-        text_copy(n->why, sizeof n->why, f->detail);
+        text_copy_ends(n->why, sizeof n->why, f->detail);
     }
     set_add(&n->by, rdzv_index(st, w));
     if (rdzv_stops_now(st))
@@ -132,7 +132,7 @@ void rdzv_not_finite_stopped(const struct turn *turn)
         rdzv_give_up(st, EXIT_TRAINING, "%s", n.why);
     } else if (others_were_there(st, n.first)) {
         char why[MSG_DETAIL_MAX];
-        snprintf(why, sizeof why, "no other worker says so: %.300s", n.why);
+        text_print_ends(why, sizeof why, "no other worker says so: %s", n.why);
         rdzv_count_failure(turn, &st->worker[n.first], why);
     }
 }

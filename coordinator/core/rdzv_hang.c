@@ -193,7 +193,7 @@ static void accuse(const struct turn *turn, struct rdzv_worker *w, const char *w
     m->fault.kind = FAULT_HANG;
     m->fault.peer = rdzv_index(st, w);
     m->fault.step = -1;
-    text_copy(m->fault.detail, sizeof m->fault.detail, why);
+    text_copy_ends(m->fault.detail, sizeof m->fault.detail, why);
     rdzv_say(st, "worker %d: %s", rdzv_index(st, w), why);
     if (w->rank >= 0)
         rdzv_tell_worker(turn, TELL_WORKER_LOST, rdzv_index(st, w), why);

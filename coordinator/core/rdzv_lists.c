@@ -82,7 +82,7 @@ static void blame_folder(const struct turn *turn, struct rdzv_worker *w)
     int worker = rdzv_index(turn->st, w);
     RM_ASSERT(w->presence == PRESENT, "worker %d sees another folder, and is not here", worker);
     rdzv_folders_describe(turn->st, worker, f.detail, sizeof f.detail);
-    snprintf(told, sizeof told, "worker %d is not to take part: %.300s", worker, f.detail);
+    text_print_ends(told, sizeof told, "worker %d is not to take part: %s", worker, f.detail);
     rdzv_tell_waiting_for(turn, told);
     rdzv_list_fault(turn, w, &f);
 }

@@ -50,7 +50,7 @@ static void refuse_checkpoint(const struct turn *turn, struct rdzv_worker *w, co
     struct rdzv_tell *t = rdzv_tell(turn, TELL_CHECKPOINT_REFUSED);
     t->step = f->step;
     t->worker = rdzv_index(st, w);
-    text_copy(t->text, sizeof t->text, f->detail);
+    text_copy_ends(t->text, sizeof t->text, f->detail);
 }
 
 /* Keeps what this worker saw. True: another one saw the same. */

@@ -62,7 +62,7 @@ void rdzv_send_away(const struct turn *turn, const struct rdzv_worker *w, int ex
     struct message *m = rdzv_send_one(turn, w, MSG_ABANDON);
     RM_ASSERT(exit_code != EXIT_DONE, "a worker is sent away with the code of one that is done: %s", why);
     m->abandon.exit_code = exit_code;
-    text_copy(m->abandon.why, sizeof m->abandon.why, why);
+    text_copy_ends(m->abandon.why, sizeof m->abandon.why, why);
 }
 
 void rdzv_close_conn(const struct turn *turn, int conn)
@@ -97,6 +97,6 @@ struct rdzv_tell *rdzv_tell_worker(const struct turn *turn, enum rdzv_tell_kind 
     t->worker = worker;
     t->attempt = st->worker[worker].attempt;
     t->step = st->told < 0 ? 0 : st->told;
-    text_copy(t->text, sizeof t->text, text);
+    text_copy_ends(t->text, sizeof t->text, text);
     return t;
 }

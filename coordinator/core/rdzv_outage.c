@@ -23,7 +23,7 @@ static void tell_outage(const struct turn *turn, bool final)
     t->step = st->outage.step;
     t->final = final;
     t->took = turn->now - st->outage.taken;
-    text_copy(t->text, sizeof t->text, st->outage.why);
+    text_copy_ends(t->text, sizeof t->text, st->outage.why);
 }
 
 static bool is_under_way(const struct rdzv *st, int64_t step)
@@ -40,7 +40,7 @@ static bool has_come_to_nothing(const struct rdzv *st, const struct msg_save_wai
 static void ask_whose_fault(const struct turn *turn, struct rdzv_worker *w, const struct msg_save_waits *m)
 {
     struct msg_fault f = {.kind = FAULT_STORAGE, .class = CLASS_PASSING, .peer = -1, .step = m->step};
-    text_copy(f.detail, sizeof f.detail, m->why);
+    text_copy_ends(f.detail, sizeof f.detail, m->why);
     rdzv_slice_fault(turn, w, &f);
 }
 
@@ -62,7 +62,7 @@ void rdzv_save_waits(const struct turn *turn, struct rdzv_worker *w, const struc
         o->step = m->step;
         o->taken = turn->now - m->age;
     }
-    text_copy(o->why, sizeof o->why, m->why);
+    text_copy_ends(o->why, sizeof o->why, m->why);
     if (!first)
         return;
     o->on = true;
@@ -95,7 +95,7 @@ bool rdzv_save_gives_up(const struct turn *turn)
     char why[MSG_DETAIL_MAX];
     if (turn->now < rdzv_save_gives_up_at(st))
         return false;
-    snprintf(why, sizeof why, "given up after checkpoint.endTimeout; %.250s", st->outage.why);
+    text_print_ends(why, sizeof why, "given up after checkpoint.endTimeout; %s", st->outage.why);
     rdzv_save_failed(turn, st->save.step, why);
     return true;
 }

@@ -112,7 +112,7 @@ static void name_pair(struct rdzv *st, int by, int peer, const char *why)
     n->peer_pid = st->worker[peer].trainer_pid;
     n->by_incarnation = st->worker[by].incarnation;
     n->peer_incarnation = st->worker[peer].incarnation;
-    text_copy(n->why, sizeof n->why, rdzv_reason(why));
+    text_copy_ends(n->why, sizeof n->why, rdzv_reason(why));
 }
 
 static bool is_named(const struct rdzv_named *n, int a, int b)
@@ -512,7 +512,9 @@ static void describe_pairs(const struct rdzv *st, char *out, size_t size)
     if (pairs > PAIRS_NAMED)
         n += snprintf(out + n, size - (size_t)n, " and %d more pairs", pairs - PAIRS_NAMED);
     RM_ASSERT(n >= 0 && (size_t)n < size, "%d pairs in %d of %zu bytes", pairs, n, size);
-    snprintf(out + n, size - (size_t)n, " can't reach each other (%.150s)", st->pairs.why);
+    char cause[151];
+    snprintf(out + n, size - (size_t)n, " can't reach each other (%s)",
+             text_copy_ends(cause, sizeof cause, st->pairs.why));
 }
 
 void rdzv_pairs_say_too_few(const struct rdzv *st, char *out, size_t size)

@@ -42,10 +42,10 @@ static void tell_left_out(const struct turn *turn, int worker)
     struct rdzv_worker *w = &st->worker[worker];
     int other = set_first(rdzv_pairs_in_ring(st, worker));
     RM_ASSERT(other >= 0 && w->rank < 0, "worker %d, of rank %d, is left out for nobody", worker, w->rank);
-    snprintf(w->left_out, sizeof w->left_out,
-             "it and worker %d can't reach each other (%.150s); the others go on without it, and it comes "
-             "back once they do",
-             other, st->pairs.why);
+    text_print_ends(w->left_out, sizeof w->left_out,
+                    "it and worker %d can't reach each other (%s); the others go on without it, and it comes "
+                    "back once they do",
+                    other, st->pairs.why);
     rdzv_tell_worker(turn, TELL_WORKER_LEFT_OUT, worker, w->left_out);
     later(turn, worker);
 }
@@ -135,8 +135,8 @@ void rdzv_probed(const struct turn *turn, const struct rdzv_worker *w, const str
     if (!p->on || m->id != p->id || !set_has(p->awaited, by))
         return;
     if (m->peer >= 0) {
-        snprintf(why, sizeof why, "worker %d can't reach worker %d (%.150s)", by, m->peer,
-                 rdzv_reason(m->why));
+        text_print_ends(why, sizeof why, "worker %d can't reach worker %d (%s)", by, m->peer,
+                        rdzv_reason(m->why));
         end_in_vain(turn, why);
         return;
     }

@@ -48,7 +48,7 @@ static void fail_program(const struct turn *turn, struct rdzv_worker *w, rm_time
     p->hangs = !fault;
     p->at = at;
     p->worker = rdzv_index(st, w);
-    text_copy(p->why, sizeof p->why, why);
+    text_copy_ends(p->why, sizeof p->why, why);
     if (st->state != RDZV_TRAINING)
         return;
     rdzv_recovery_begin(turn, fault ? CAUSE_TRAINER_EXIT : CAUSE_HANG, w);
@@ -110,7 +110,7 @@ void rdzv_beside_failed(const struct turn *turn, struct rdzv_worker *w, const st
         b->failed = false; /* it would not count any more if it had been heard */
         return;
     }
-    snprintf(why, sizeof why, "the trainer was ended with its program: %.400s", f->detail);
+    text_print_ends(why, sizeof why, "the trainer was ended with its program: %s", f->detail);
     rdzv_beside_over(turn, w, why);
 }
 

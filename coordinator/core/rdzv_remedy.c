@@ -18,20 +18,20 @@ void rdzv_leave_out(const struct turn *turn, struct rdzv_worker *w, const char *
     int index = rdzv_index(st, w);
     RM_ASSERT(exit_code != EXIT_DONE, "worker %d is left out with the code of one that is done", index);
     char text[MSG_DETAIL_MAX];
-    snprintf(text, sizeof text, "worker %d is left out: %.300s", index, why);
+    text_print_ends(text, sizeof text, "worker %d is left out: %s", index, why);
     rdzv_say(st, "%s", text);
     if (w->presence == PRESENT) {
         struct message *m = rdzv_send_one(turn, w, MSG_ABANDON);
         m->abandon.exit_code = exit_code;
         m->abandon.elsewhere = true;
-        text_copy(m->abandon.why, sizeof m->abandon.why, text);
+        text_copy_ends(m->abandon.why, sizeof m->abandon.why, text);
     }
     if (st->settings.unsupervised) {
         rdzv_tell_worker(turn, TELL_WORKER_REFUSED, index, text);
         rdzv_lose(turn, w, text);
         return;
     }
-    snprintf(w->quarantine, sizeof w->quarantine, "%.180s", why);
+    text_copy_ends(w->quarantine, sizeof w->quarantine, why);
     w->expected = -1;
     rdzv_tell_worker(turn, TELL_WORKER_QUARANTINED, index, w->quarantine);
     rdzv_lose(turn, w, text);

@@ -116,7 +116,9 @@ static void note_trouble(const struct turn *turn, struct rdzv_worker *w, enum fa
     struct rdzv *st = turn->st;
     struct rdzv_trouble *t = &w->trouble;
     bool first = !t->times || t->where != where;
-    bool same = t->said && t->step == st->steps_seen && !strncmp(t->why, f->detail, sizeof t->why - 1);
+    char why[sizeof t->why];
+    text_copy_ends(why, sizeof why, f->detail);
+    bool same = t->said && t->step == st->steps_seen && !strcmp(t->why, why);
     t->said = same ? t->said + (t->attempt != w->attempt) : 1;
     t->attempt = w->attempt;
     t->since = first || turn->now - f->lasted < t->since ? turn->now - f->lasted : t->since;
@@ -134,7 +136,7 @@ static void note_trouble(const struct turn *turn, struct rdzv_worker *w, enum fa
     t->person = f->person;
     t->step = st->steps_seen;
     t->at_step = f->step;
-    text_copy(t->why, sizeof t->why, f->detail);
+    memcpy(t->why, why, sizeof why);
 }
 
 /* Its own part of each checkpoint does not get written while others write theirs, and they are too few to go
@@ -281,6 +283,7 @@ int rdzv_describe_trouble(const struct rdzv *st, int worker, char *out, size_t s
                                                    "save its part", "save its part", "work"};
     if (w->presence == ABSENT || !w->trouble.times)
         return 0;
-    return snprintf(out, size, "; worker %d can't %s, and tries again: %.150s", worker,
-                    does[w->trouble.where], w->trouble.why);
+    char cause[151];
+    return snprintf(out, size, "; worker %d can't %s, and tries again: %s", worker, does[w->trouble.where],
+                    text_copy_ends(cause, sizeof cause, w->trouble.why));
 }

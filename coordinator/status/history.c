@@ -24,7 +24,7 @@ static void keep_going(struct history_going *list, const struct rdzv_tell *tell,
 {
     struct history_going *g = &list[tell->worker];
     *g = (struct history_going){.known = true, .attempt = tell->attempt, .wall_ms = wall_ms};
-    text_copy(g->cause, sizeof g->cause, tell->text);
+    text_copy_ends(g->cause, sizeof g->cause, tell->text);
 }
 
 static void keep_saved(struct history *c, const struct rdzv_tell *tell, int64_t wall_ms)
@@ -106,6 +106,6 @@ void history_look(struct history *c, const struct rdzv *st)
     if (c->revision && c->state == rdzv_state(st) && !strcmp(c->why, rdzv_why(st)))
         return;
     c->state = rdzv_state(st);
-    text_copy(c->why, sizeof c->why, rdzv_why(st));
+    text_copy_ends(c->why, sizeof c->why, rdzv_why(st));
     history_news(c);
 }

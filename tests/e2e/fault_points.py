@@ -116,6 +116,8 @@ POINTS = {
     # operator: on a cluster alone
     "operator-write": [],
     "operator-answered": [],
+    # data index: a command, and no run
+    "index-begun": [],
 }
 
 # Where a bit may flip (FAULT_FLIP): what proof_test.py tries one by one, in a run of three workers.
@@ -133,6 +135,7 @@ UNIT = {
     "slot-restamped": "tests/unit/trainer/state/torn_test.c",
     "slot-forgotten": "tests/unit/trainer/state/torn_test.c",
     "update-received": "tests/unit/trainer/trainer_test.c",
+    "index-begun": "tests/unit/common/storage/data/index_test.c",
     "operator-write": "tests/cluster/api_test.py",
     "operator-answered": "tests/cluster/api_test.py",
 }

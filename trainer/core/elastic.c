@@ -143,7 +143,7 @@ static struct message *fault(struct elastic *st, struct elastic_out *out, enum m
     m->fault.kind = kind;
     m->fault.peer = peer;
     m->fault.step = st->state.held ? st->state.step : -1;
-    text_copy(m->fault.detail, sizeof m->fault.detail, detail);
+    text_copy_ends(m->fault.detail, sizeof m->fault.detail, detail);
     st->mode = MODE_FAULTED;
     return m;
 }

@@ -286,10 +286,9 @@ static void say_failed(struct launch *st, const struct launch_event *e, struct l
     m->fault.memory = e->memory;
     m->fault.rank = st->settings.torchrun ? -1 : st->ring.rank * st->settings.processes + e->local;
     if (m->fault.rank < 0)
-        text_copy(m->fault.detail, sizeof m->fault.detail, e->text);
+        text_copy_ends(m->fault.detail, sizeof m->fault.detail, e->text);
     else
-        snprintf(m->fault.detail, sizeof m->fault.detail, "rank %d: %.*s", m->fault.rank, MSG_DETAIL_MAX - 24,
-                 e->text);
+        text_print_ends(m->fault.detail, sizeof m->fault.detail, "rank %d: %s", m->fault.rank, e->text);
     text_copy(m->fault.output, sizeof m->fault.output, e->output ? e->output : "");
 }
 

@@ -97,7 +97,8 @@ struct checkpoint_publication {
 
 /* Checks that all pieces are there, puts the parts of model.safetensors together, writes config.json and its
  * like, and the manifest last (which never replaces another). A file whose writers saw all of it arrive has
- * to have its size; any other is read back against the hashes before, and so is all of final/. Then what
+ * to have its size; any other is read back against the hashes before, and so is all of final/, past what this
+ * machine remembers of it. Then what
  * unfinished checkpoints left behind goes that are older than the last one before this, or than final/
  * itself; with final/, which has been read, what `keep` doesn't cover, too. There already with the same step
  * and lineage: success. There and damaged, as this machine reads it, it makes way where `replaces` says so

@@ -12,7 +12,7 @@ static void skip(struct checkpoint_skipped *list, int *count, const char *name, 
         return;
     struct checkpoint_skipped *entry = &list[(*count)++];
     text_copy(entry->name, sizeof entry->name, name);
-    text_copy(entry->why, sizeof entry->why, why);
+    text_copy_ends(entry->why, sizeof entry->why, why);
 }
 
 static void fill_entry(struct checkpoint_entry *entry, const char *name, const struct manifest *m)

@@ -2,8 +2,9 @@
  * model's file, reads back what nobody vouches for, and writes the manifest, which makes it a checkpoint.
  *
  * Somebody vouches for a piece where its writer left sums that come to its hash, and said that all of it has
- * arrived (sums.h). Of a file of such pieces alone only the size is looked at. final/ is read back whole: it
- * is what the job was for, nothing trains any more, and its weightsSha256 has to be worked out. */
+ * arrived (sums.h). Of a file of such pieces alone only the size is looked at. final/ is read back whole,
+ * from where it lies: it is what the job was for, nothing trains any more, its weightsSha256 has to be worked
+ * out, and older ones go as soon as it is published. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -417,7 +418,11 @@ static int publish_all(struct publisher *p, struct error *err)
         return err_set(err, ERR_PROTOCOL, "a manifest without a fingerprint is not written");
     checkpoint_name(p->name, p->manifest.step, publication->final);
     folder_texts_init(&p->texts, publication->manifest, publication->final, publication->tokenizer);
-    if (publish_once(p, err) < 0)
+    bool past = object_passes_caches(p->store);
+    object_pass_caches(p->store, past || publication->final);
+    int result = publish_once(p, err);
+    object_pass_caches(p->store, past);
+    if (result < 0)
         return err_wrap(err, "checkpoint %s of %s", p->name, object_uri(p->store));
     files_remove(p->store, p->name, &p->manifest, NULL, NULL);
     return 0;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "common/base/err_system.h"
@@ -454,6 +455,46 @@ uint64_t corpus_device(const struct corpus *c)
 {
     struct stat st;
     return fstat(c->root_fd, &st) == 0 ? st.st_dev : 0;
+}
+
+/* How many of these bytes the system has in memory, from the first one on; they are read then. */
+static int64_t read_remembered(int fd, int64_t from, uint8_t *out, int64_t count)
+{
+    int64_t had = 0;
+    while (had < count) {
+        struct iovec place = {out + had, (size_t)(count - had)};
+        ssize_t n = preadv2(fd, &place, 1, from + had, RWF_NOWAIT);
+        if (n <= 0)
+            return had;
+        had += n;
+    }
+    return had;
+}
+
+/* Without reading ahead: what that brings could not be told from what others want. */
+static int read_aside(const struct corpus *c, int fd, int64_t i, int64_t from, uint8_t *out, int64_t count,
+                      struct error *err)
+{
+    int64_t had = read_remembered(fd, from, out, count);
+    if (had == count)
+        return 0;
+    posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+    int status = read_range(c, fd, i, from + had, out + had, count - had, err);
+    posix_fadvise(fd, from + had, count - had, POSIX_FADV_DONTNEED);
+    return status;
+}
+
+int corpus_read_aside(const struct corpus *c, int64_t i, int64_t from, uint8_t *out, int64_t count,
+                      struct error *err)
+{
+    if (c->source.listing)
+        return read_remote(c, i, from, out, count, err);
+    int fd = open_listed(c, i, err);
+    if (fd < 0)
+        return -1;
+    int status = read_aside(c, fd, i, from, out, count, err);
+    close(fd);
+    return status;
 }
 
 int corpus_read_bytes(const struct corpus *c, int64_t i, int64_t from, uint8_t *out, int64_t count,

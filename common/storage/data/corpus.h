@@ -96,6 +96,10 @@ uint64_t corpus_device(const struct corpus *corpus); /* that the folder lies on 
  */
 int corpus_read_bytes(const struct corpus *corpus, int64_t i, int64_t from, uint8_t *out, int64_t count,
                       struct error *err);
+/* The same, for who looks at all data beside others who use some of it: what the system does not remember yet
+ * it does not remember afterwards, and what it does stays. */
+int corpus_read_aside(const struct corpus *corpus, int64_t i, int64_t from, uint8_t *out, int64_t count,
+                      struct error *err);
 /* Holds the tokens in these bytes of file i against the vocabulary: whole ones, as of any even place. */
 int corpus_check_bytes(const struct corpus *corpus, int64_t i, int64_t from, const uint8_t *bytes,
                        int64_t count, struct error *err);

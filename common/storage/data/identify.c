@@ -121,23 +121,65 @@ static void take_known(struct identify_work *w, const struct data_index *said)
     }
 }
 
-static int take_indexes(struct identify_work *w, struct error *err)
+/* Both that there may be. One that can't be replaced where it lies may be older than the one beside it. */
+struct indexes {
+    struct data_index said[DATA_INDEX_PLACES]; /* empty where there is none */
+    bool there[DATA_INDEX_PLACES];
+    struct error damaged; /* why one of them is none; code 0: none is */
+};
+
+static void indexes_clear(struct indexes *x)
+{
+    for (int place = 0; place < DATA_INDEX_PLACES; place++)
+        data_index_clear(&x->said[place]);
+}
+
+static int load_indexes(const struct identify_work *w, struct indexes *x, struct error *err)
 {
     char path[RM_URI_MAX];
-    for (int place = 0; place < DATA_INDEX_PLACES && !all_known(w); place++) {
-        struct data_index said = {0};
+    for (int place = 0; place < DATA_INDEX_PLACES; place++) {
         struct error why = {0};
         data_index_path(corpus_folder(w->corpus), place, path);
-        int status = *path ? data_index_load(&said, path, &why) : 0;
-        if (status == 0)
-            take_known(w, &said);
-        data_index_clear(&said);
-        if (status < 0 && why.code != ERR_NOT_FOUND) {
-            err_from(err, &why, why.code == ERR_DATA ? "%s" : "%s; let it be read, or delete it", why.text);
-            return err_person(err);
-        }
+        x->there[place] = *path && data_index_load(&x->said[place], path, &why) == 0;
+        if (!x->there[place])
+            data_index_clear(&x->said[place]);
+        if (why.code == ERR_DATA)
+            x->damaged = why;
+        else if (why.code && why.code != ERR_NOT_FOUND)
+            return err_from(err, &why, why.person ? "%s; let it be read, or delete it" : "%s", why.text);
     }
     return 0;
+}
+
+/* Of two that know a file as it looks, and say other things of it, one is older than it seems: neither is
+ * believed. */
+static bool contradict(const struct indexes *x, const struct index_entry *file)
+{
+    const struct index_entry *a = data_index_find(&x->said[0], file->name),
+                             *b = data_index_find(&x->said[1], file->name);
+    return a && b && data_index_same(file, a) && data_index_same(file, b) &&
+           !data_index_agrees(&x->said[0], a, &x->said[1], b);
+}
+
+static int believe_indexes(struct identify_work *w, const struct indexes *x, struct error *err)
+{
+    if (x->damaged.code && !x->there[0] && !x->there[1]) {
+        err_from(err, &x->damaged, "%s", x->damaged.text);
+        return err_person(err);
+    }
+    for (int place = 0; place < DATA_INDEX_PLACES; place++)
+        take_known(w, &x->said[place]);
+    for (int64_t i = 0; i < w->index.count; i++)
+        w->known[i] = w->known[i] && !contradict(x, &w->index.file[i]);
+    return 0;
+}
+
+static int take_indexes(struct identify_work *w, struct error *err)
+{
+    struct indexes x = {0};
+    int status = load_indexes(w, &x, err) < 0 ? -1 : believe_indexes(w, &x, err);
+    indexes_clear(&x);
+    return status;
 }
 
 /* The beginning says most: a reason that goes on from worker to worker is cut. */
@@ -152,31 +194,34 @@ static int refuse_chunk(const struct identify_work *w, const struct index_entry 
     return err_person(err);
 }
 
-static int compare_files(const struct identify_work *w, const struct data_index *said, struct error *err)
+/* Some index knows the file as it looks, and none of those that do has this chunk. */
+static bool is_nobodys(const struct identify_work *w, const struct indexes *x, const struct index_entry *file,
+                       int64_t chunk)
 {
-    for (int64_t i = 0; i < w->index.count; i++) {
-        const struct index_entry *file = &w->index.file[i], *there = data_index_find(said, file->name);
+    bool known = false;
+    for (int place = 0; place < DATA_INDEX_PLACES; place++) {
+        const struct index_entry *there = data_index_find(&x->said[place], file->name);
         if (!there || !data_index_same(file, there))
             continue;
-        for (int64_t c = 0; c < tree_chunks(file->bytes); c++)
-            if (memcmp(w->index.chunk[file->first + c], said->chunk[there->first + c], RM_HASH_BYTES) != 0)
-                return refuse_chunk(w, file, c, err);
+        known = true;
+        if (!memcmp(w->index.chunk[file->first + chunk], x->said[place].chunk[there->first + chunk],
+                    RM_HASH_BYTES))
+            return false;
     }
-    return 0;
+    return known;
 }
 
 /* Nobody has to have an index; but where one is there, and a file only seems to be the one that it knew. */
 static int compare_indexes(const struct identify_work *w, struct error *err)
 {
-    char path[RM_URI_MAX];
+    struct indexes x = {0};
     int status = 0;
-    for (int place = 0; place < DATA_INDEX_PLACES && status == 0; place++) {
-        struct data_index said = {0};
-        data_index_path(corpus_folder(w->corpus), place, path);
-        if (*path && data_index_load(&said, path, NULL) == 0)
-            status = compare_files(w, &said, err);
-        data_index_clear(&said);
-    }
+    load_indexes(w, &x, NULL);
+    for (int64_t i = 0; i < w->index.count && status == 0; i++)
+        for (int64_t c = 0; c < tree_chunks(w->index.file[i].bytes) && status == 0; c++)
+            if (is_nobodys(w, &x, &w->index.file[i], c))
+                status = refuse_chunk(w, &w->index.file[i], c, err);
+    indexes_clear(&x);
     return status;
 }
 

@@ -98,6 +98,26 @@ bool data_index_same(const struct index_entry *a, const struct index_entry *b)
            a->inode == b->inode;
 }
 
+bool data_index_agrees(const struct data_index *a, const struct index_entry *in_a, const struct data_index *b,
+                       const struct index_entry *in_b)
+{
+    RM_ASSERT(in_a->bytes == in_b->bytes, "%s of %lld bytes and of %lld", in_a->name, (long long)in_a->bytes,
+              (long long)in_b->bytes);
+    return !memcmp(a->chunk + in_a->first, b->chunk + in_b->first,
+                   (size_t)tree_chunks(in_a->bytes) * RM_HASH_BYTES);
+}
+
+int64_t data_index_differences(const struct data_index *a, const struct data_index *b)
+{
+    int64_t differ = 0;
+    for (int64_t i = 0; i < a->count; i++) {
+        const struct index_entry *there = data_index_find(b, a->file[i].name);
+        differ +=
+            there && data_index_same(&a->file[i], there) && !data_index_agrees(a, &a->file[i], b, there);
+    }
+    return differ;
+}
+
 void data_index_root(const struct data_index *index, int width, uint8_t out[RM_HASH_BYTES])
 {
     struct tree *tree = tree_open(width, index->count);

@@ -43,6 +43,11 @@ void data_index_clear(struct data_index *index);
 /* The file of that name; NULL: there is none. */
 const struct index_entry *data_index_find(const struct data_index *index, const char *name);
 bool data_index_same(const struct index_entry *a, const struct index_entry *b); /* size, time and inode */
+/* Whether these two entries of indexes have the same chunks, of files of one size. */
+bool data_index_agrees(const struct data_index *a, const struct index_entry *in_a, const struct data_index *b,
+                       const struct index_entry *in_b);
+/* Of how many files that look the same in both they say other things. */
+int64_t data_index_differences(const struct data_index *a, const struct data_index *b);
 void data_index_root(const struct data_index *index, int width, uint8_t out[RM_HASH_BYTES]);
 
 /* out: with room for DATA_INDEX_BYTES_MAX. ERR_DATA where it is longer. */

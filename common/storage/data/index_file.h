@@ -15,8 +15,8 @@ void data_index_path(const char *folder, int place, char out[RM_URI_MAX]);
  * data_index_clear in any case. */
 int data_index_load(struct data_index *ret, const char *path, struct error *err);
 
-/* Into the folder, or beside it where the folder can't be written to; whole or not at all. ret_path: where.
- */
+/* Into the folder, or beside it where the folder can't be written to; whole or not at all, on the disk when
+ * it returns. Two may do so at once, and who reads meanwhile has the one before. ret_path: where. */
 int data_index_save(const struct data_index *index, const char *folder, char ret_path[RM_URI_MAX],
                     struct error *err);
 

@@ -68,7 +68,7 @@ static int hash_chunk(struct scrub *s, uint8_t out[RM_HASH_BYTES], struct error 
     for (int64_t at = 0; at < bytes; at += PIECE) {
         int64_t count = bytes - at < PIECE ? bytes - at : PIECE;
         if (atomic_load(&s->ending) ||
-            corpus_read_bytes(s->options.corpus, s->file, first + at, s->piece, count, err) < 0) {
+            corpus_read_aside(s->options.corpus, s->file, first + at, s->piece, count, err) < 0) {
             sha256_free(hash);
             return -1;
         }

@@ -88,6 +88,13 @@ struct mark {
     char tag[OBJECT_TAG_MAX];
 };
 
+/* A file system on a network may tell here first that what was written did not arrive. */
+static int close_written(int fd)
+{
+    int result = close(fd);
+    return result < 0 || FAULT_FAILS("mark-closed", EDQUOT) ? -1 : 0;
+}
+
 /* One line; without its end it was cut off by a crash, and the part counts as not there. */
 static int write_mark(int folder_fd, const char *id, const char *last, const struct mark *mark,
                       struct error *err)
@@ -100,29 +107,37 @@ static int write_mark(int folder_fd, const char *id, const char *last, const str
     if (fd < 0)
         return err_system(err, ERR_MACHINE, "part %d can't be noted", mark->number);
     bool whole = write(fd, text, (size_t)length) == length;
-    if (!whole)
-        err_system(err, ERR_MACHINE, "part %d can't be noted", mark->number);
-    close(fd);
-    return whole ? 0 : -1;
+    int number = errno;
+    if (close_written(fd) == 0 && whole)
+        return 0;
+    errno = whole ? errno : number;
+    return err_system(err, ERR_MACHINE, "part %d can't be noted", mark->number);
 }
 
-static bool read_mark(int folder_fd, const char *hidden, struct mark *mark)
+static bool parse_mark(const char *text, struct mark *mark)
 {
-    char text[MARK_MAX] = "";
     long long offset, bytes;
     int end = 0;
-    int fd = openat(folder_fd, hidden, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0)
-        return false;
-    ssize_t length = read(fd, text, sizeof text - 1);
-    close(fd);
-    if (length < 1 || text[length - 1] != '\n')
-        return false;
     if (sscanf(text, "%lld %lld %127[0-9a-f]%n", &offset, &bytes, mark->tag, &end) != 3 || text[end] != '\n')
         return false;
     mark->offset = offset;
     mark->bytes = bytes;
     return offset >= 0 && bytes >= 0;
+}
+
+/* 1; 0: there is none, or none that is whole; -1: nobody knows. */
+static int read_mark(int folder_fd, const char *hidden, struct mark *mark, struct error *err)
+{
+    char text[MARK_MAX] = "";
+    int fd = openat(folder_fd, hidden, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0 && (errno == ENOENT || errno == ELOOP))
+        return 0;
+    if (fd < 0)
+        return err_system(err, ERR_MACHINE, "%s", hidden);
+    ssize_t length = read(fd, text, sizeof text - 1);
+    int status = length < 0 ? err_system(err, ERR_MACHINE, "%s", hidden) : 0;
+    close(fd);
+    return status == 0 && length > 0 && text[length - 1] == '\n' ? parse_mark(text, mark) : status;
 }
 
 static int64_t body_bytes(const struct object_body *body)
@@ -202,8 +217,9 @@ static int visit_mark(void *ctx, const struct object_file_found *found, struct e
     const struct visiting *v = ctx;
     struct mark mark = {0};
     int number = is_beside(found->name, v->name) ? number_of(found->last, v->id, last_of(v->name)) : 0;
-    if (!number || !read_mark(found->folder_fd, found->last, &mark))
-        return 0;
+    int there = number ? read_mark(found->folder_fd, found->last, &mark, err) : 0;
+    if (there <= 0)
+        return there;
     struct object_part_info info = {.number = number, .bytes = mark.bytes};
     text_copy(info.tag, sizeof info.tag, mark.tag);
     return v->visit(v->ctx, &info, err);
@@ -264,7 +280,10 @@ static int64_t check_parts(const struct object_place *place, const char *id, con
         char hidden[HIDDEN_MAX];
         struct mark mark = {0};
         part_name(hidden, part[i].number, id, place->last);
-        if (!read_mark(place->folder_fd, hidden, &mark) || strcmp(mark.tag, part[i].tag) != 0)
+        int there = read_mark(place->folder_fd, hidden, &mark, err);
+        if (there < 0)
+            return -1;
+        if (!there || strcmp(mark.tag, part[i].tag) != 0)
             return err_set(err, ERR_DATA, "part %d is not there, or has other content", part[i].number);
         if (mark.offset != at)
             return err_set(err, ERR_DATA, "part %d begins at byte %lld instead of %lld", part[i].number,

@@ -85,6 +85,12 @@ void s3_answer_refusal(const void *bytes, size_t length, struct s3_refusal *ret)
         *ret = (struct s3_refusal){0}; /* a page of some proxy: its status has to do */
 }
 
+int s3_answer_late(const void *bytes, size_t length, struct s3_refusal *ret)
+{
+    *ret = (struct s3_refusal){0};
+    return xml_read(bytes, length, refusal_closed, ret, NULL);
+}
+
 /* --- listings --- */
 
 struct page {

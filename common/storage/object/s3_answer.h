@@ -16,6 +16,9 @@ struct s3_refusal {
     char code[64], message[256], region[64];
 };
 void s3_answer_refusal(const void *bytes, size_t length, struct s3_refusal *ret);
+/* The same of an answer that came as a good one, but is XML that may be a refusal all the same. -1: it is no
+ * XML, or not all of it. */
+int s3_answer_late(const void *bytes, size_t length, struct s3_refusal *ret);
 
 /* One page of a listing (ListObjectsV2). next: "" at the end. */
 struct s3_page_reader {

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "common/storage/object/s3.h"
-#include "common/storage/object/xml.h"
 
 /* A clock that is further off than this is wrong; S3 itself allows 15 minutes. */
 enum { SKEW_S = 300 };
@@ -76,10 +75,36 @@ bool s3_denies(const struct s3_task *task)
     return task->status == 401 || task->status == 403 || is_one_of(task->refusal.code, outdated);
 }
 
-static int read_nothing(void *ctx, const char *path, const char *text, struct error *err)
+static enum s3_action judge_refusal(struct s3_task *task);
+
+/* The status that a refusal of this name comes with where it is not late; of any other it is a failure. */
+static int status_of(const char *code)
 {
-    (void)ctx, (void)path, (void)text, (void)err;
-    return 0;
+    static const struct {
+        const char *code;
+        int status;
+    } known[] = {{"AccessDenied", 403},          {"AllAccessDisabled", 403},    {"InvalidAccessKeyId", 403},
+                 {"SignatureDoesNotMatch", 403}, {"RequestTimeTooSkewed", 403}, {"NoSuchBucket", 404},
+                 {"NoSuchUpload", 404},          {"ExpiredToken", 400},         {"InvalidToken", 400},
+                 {"InvalidArgument", 400},       {"InvalidRequest", 400}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strcmp(known[i].code, code))
+            return known[i].status;
+    return 500;
+}
+
+/* A server that fails when it has said 200 can say so in its text alone. */
+static enum s3_action judge_late(struct s3_task *task)
+{
+    const char *code = task->refusal.code;
+    if (s3_answer_late(str_text(&task->kept), task->kept.length, &task->refusal) < 0) {
+        text_copy(task->why, sizeof task->why, "an answer that is no XML, or not all of it");
+        return S3_AGAIN;
+    }
+    if (!code[0])
+        return S3_FINAL;
+    task->status = status_of(code);
+    return judge_refusal(task);
 }
 
 /* Did the whole of what was asked for come? */
@@ -93,10 +118,8 @@ static enum s3_action judge_good(struct s3_task *task)
         }
         return task->refusal.code[0] && is_one_of(task->refusal.code, passing) ? S3_AGAIN : S3_FINAL;
     }
-    if (request->xml && xml_read(str_text(&task->kept), task->kept.length, read_nothing, NULL, NULL) < 0) {
-        text_copy(task->why, sizeof task->why, "an answer that is no XML, or not all of it");
-        return S3_AGAIN;
-    }
+    if (request->xml)
+        return judge_late(task);
     if (request->sink == S3_INTO && task->got < request->bytes) {
         text_copy(task->why, sizeof task->why, "fewer bytes came than were asked for");
         return S3_AGAIN;

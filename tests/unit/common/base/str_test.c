@@ -1,6 +1,7 @@
 #include "common/base/str.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 Test(str, grows_as_it_is_written_to)
@@ -47,4 +48,43 @@ Test(text_copy, tells_when_it_had_to_cut)
     cr_assert(text_copy(out, sizeof out, "abc"));
     cr_assert(!text_copy(out, sizeof out, "abcd"));
     cr_assert_str_eq(out, "abc");
+}
+
+static bool is_utf8(const char *text)
+{
+    for (size_t left = 0; *text || left; text++) {
+        unsigned char c = (unsigned char)*text;
+        bool inside = (c & 0xc0) == 0x80;
+        if (inside != (left > 0))
+            return false;
+        left = inside ? left - 1 : c < 0x80 ? 0 : c >= 0xf0 ? 3 : c >= 0xe0 ? 2 : 1;
+    }
+    return true;
+}
+
+Test(text_copy_ends, keeps_thing_and_cause_and_cuts_no_character_in_two)
+{
+    static const char *const pieces[] = {"a", "\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x99\x82"};
+    char out[64], text[512], same[64];
+    cr_assert_str_eq(text_copy_ends(out, sizeof out, "short"), "short");
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
+        for (size_t size = 32; size <= sizeof out; size++)
+            for (size_t extra = 0; extra < 8; extra++) {
+                snprintf(text, sizeof text, "data /d:%.*s ", (int)extra, "xxxxxxxx");
+                while (strlen(text) < 200)
+                    strcat(text, pieces[i]);
+                strcat(text, ": disk full");
+                text_copy_ends(out, size, text);
+                cr_assert_leq(strlen(out), size - 1);
+                cr_assert_geq(strlen(out), size - 1 - 6, "of room for %zu %zu are used", size, strlen(out));
+                cr_assert(is_utf8(out), "%s", out);
+                cr_assert(!strncmp(out, "data /d:", 8) && strstr(out, " ... "), "%s", out);
+                cr_assert_str_eq(out + strlen(out) - 11, ": disk full");
+            }
+    memset(same, 'x', sizeof same);
+    same[sizeof same - 1] = 0;
+    cr_assert_str_eq(text_copy_ends(out, sizeof out, same), same, "what just fits stays");
+    memset(text, 0xbf, 100);
+    text[100] = 0;
+    cr_assert_leq(strlen(text_copy_ends(out, sizeof out, text)), sizeof out - 1, "bytes that are no text");
 }

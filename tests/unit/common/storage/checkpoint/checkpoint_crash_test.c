@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 TestSuite(crash, .init = fixture_make, .fini = fixture_remove);
@@ -149,5 +150,61 @@ Test(crash, a_disk_full_of_older_checkpoints_is_cleared_for_the_next)
     cr_assert_eq(result, 0, "%s", err.text);
     cr_assert(gone);
     free(state);
+    free(layout);
+}
+
+/* --- few descriptors --- */
+
+enum { NUMBERS = 96 }; /* of descriptors; those of the test's own frame are among them */
+
+/* With ever more numbers, until it works: until then it is this machine that is short of them. */
+static void works_once_there_are_enough(int (*work)(const struct fixture_save *save, struct error *err),
+                                        const struct fixture_save *save)
+{
+    int refused = 0, result = -1;
+    for (int numbers = 3; result < 0; numbers++) {
+        const struct rlimit few = {(rlim_t)numbers, 1024};
+        struct error err = {0};
+        cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+        result = work(save, &err);
+        cr_assert(result == 0 || (err.code == ERR_MACHINE && err.class == CLASS_MACHINE),
+                  "%d: code %d, class %d: %s", numbers, (int)err.code, (int)err.class, err.text);
+        refused += result < 0;
+        cr_assert_lt(numbers, NUMBERS);
+    }
+    cr_assert_gt(refused, 0);
+}
+
+static int save_all(const struct fixture_save *save, struct error *err)
+{
+    return fixture_try_save(save, &m, err);
+}
+
+static int load_newest(const struct fixture_save *save, struct error *err)
+{
+    static struct checkpoint_resume resume;
+    float *state = fixture_state(save->layout, 99);
+    int result = checkpoint_resume(fixture_store, &resume, err);
+    cr_assert(result < 0 || (resume.found && !resume.skipped && resume.entry.step == save->step));
+    if (result == 0)
+        result = checkpoint_load(fixture_store, resume.entry.name, save->layout, state, NULL, err);
+    free(state);
+    return result;
+}
+
+/* Neither damaged nor another's, and what was there before stands. */
+Test(crash, without_descriptors_a_save_and_a_load_fail_and_nothing_is_damaged)
+{
+    static const enum manifest_hash hashes[] = {MANIFEST_XXH3, MANIFEST_SHA256};
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    struct fixture_save save = {.layout = layout, .step = 1, .seed = 1, .parts = 2, .keep = 1};
+    for (size_t i = 0; i < 2; i++) {
+        save.hash = hashes[i];
+        save.final = i == 1;
+        save.step++;
+        works_once_there_are_enough(save_all, &save);
+        works_once_there_are_enough(load_newest, &save);
+    }
+    fixture_holds("final", layout, 1);
     free(layout);
 }

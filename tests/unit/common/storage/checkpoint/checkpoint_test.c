@@ -7,6 +7,7 @@
 #include "common/os/crypto.h"
 #include "common/storage/checkpoint/files.h"
 #include "common/storage/checkpoint/sums.h"
+#include "common/storage/object/object_ops.h"
 
 TestSuite(checkpoint, .init = fixture_make, .fini = fixture_remove);
 
@@ -579,6 +580,47 @@ Test(checkpoint, final_is_read_whole_and_older_ones_go_with_it)
     fixture_save(&final, &m);
     cr_assert(fixture_has("step-00000030"));
     cr_assert_not(fixture_has("step-00000010") || fixture_has("step-00000020"));
+    free(layout);
+}
+
+static int near_reads, past_reads; /* of the last weights: from what the machine remembers, and past that */
+static const struct object_ops *plain_ops;
+
+static int count_read(struct object_store *store, const struct object_range *range, int count,
+                      struct error *err)
+{
+    for (int i = 0; i < count; i++)
+        if (!strcmp(range[i].name, "final/model.safetensors"))
+            *(object_passes_caches(store) ? &past_reads : &near_reads) += 1;
+    return plain_ops->read(store, range, count, err);
+}
+
+/* Also by whoever finds it published, as the first publisher died before it deleted anything. */
+Test(checkpoint, final_is_read_from_where_it_lies_before_older_ones_go)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    plain_ops = fixture_store->ops;
+    struct object_ops counting = *plain_ops;
+    float *state = fixture_state(layout, 2);
+    counting.read = count_read;
+    fixture_store->ops = &counting;
+    struct fixture_save final = {
+        .layout = layout, .step = 31, .seed = 2, .parts = 2, .keep = 1, .final = true};
+    for (int again = 0; again < 2; again++) {
+        struct error err = {0};
+        three_unsettled(layout);
+        past_reads = near_reads = 0;
+        fixture_manifest(&final, &m);
+        for (int part = 0; part < final.parts && !again; part++)
+            cr_assert_eq(fixture_write(&final, state, part, &m, &err), 0, "%s", err.text);
+        cr_assert_eq(fixture_publish(&final, &m, &err), 0, "%s", err.text);
+        cr_assert_gt(past_reads, 0);
+        cr_assert_eq(near_reads, 0);
+        cr_assert_not(fixture_has("step-00000010") || fixture_has("step-00000020"));
+        cr_assert_not(object_passes_caches(fixture_store), "what follows is read as ever");
+    }
+    fixture_store->ops = plain_ops;
+    free(state);
     free(layout);
 }
 

@@ -1,9 +1,11 @@
 /* Folders of text as a stream of samples. */
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -380,4 +382,52 @@ Test(corpus, more_files_than_descriptors_can_be_read)
         sample_is(c, i, text);
     }
     corpus_free(c);
+}
+
+enum { ASIDE_BYTES = 3 << 20, PAGE = 4096 };
+
+/* How many pages of the file the system has in memory. */
+static int pages_remembered(int fd)
+{
+    static unsigned char page[ASIDE_BYTES / PAGE];
+    int count = 0;
+    void *at = mmap(NULL, ASIDE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
+    cr_assert(at != MAP_FAILED && mincore(at, ASIDE_BYTES, page) == 0);
+    munmap(at, ASIDE_BYTES);
+    for (size_t i = 0; i < sizeof page; i++)
+        count += page[i] & 1;
+    return count;
+}
+
+Test(corpus, who_reads_aside_leaves_in_memory_what_was_there_and_nothing_else)
+{
+    char path[512];
+    uint8_t *bytes = malloc(ASIDE_BYTES), *got = malloc(ASIDE_BYTES);
+    struct corpus *c;
+    struct error err = {0};
+    for (size_t i = 0; i < ASIDE_BYTES; i++)
+        bytes[i] = (uint8_t)(i * 7 + i / 251);
+    path_of(path, "a");
+    int fd = open(path, O_RDWR | O_CREAT, 0644);
+    cr_assert(fd >= 0 && write(fd, bytes, ASIDE_BYTES) == ASIDE_BYTES && fsync(fd) == 0);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    if (pages_remembered(fd))
+        cr_skip_test("a file system that lets nothing go");
+    cr_assert_eq(
+        corpus_open(&c, &(struct corpus_options){.uri = folder, .context = 4, .vocabulary = 256}, &err), 0,
+        "%s", err.text);
+    cr_assert_eq(corpus_read_aside(c, 0, 0, got, ASIDE_BYTES, &err), 0, "%s", err.text);
+    cr_assert_eq(memcmp(got, bytes, ASIDE_BYTES), 0);
+    cr_assert_eq(pages_remembered(fd), 0);
+    cr_assert_eq(corpus_read_bytes(c, 0, 0, got, 64 * PAGE, &err), 0, "%s", err.text);
+    int before = pages_remembered(fd);
+    cr_assert_geq(before, 64);
+    memset(got, 0, ASIDE_BYTES);
+    cr_assert_eq(corpus_read_aside(c, 0, 0, got, ASIDE_BYTES, &err), 0, "%s", err.text);
+    cr_assert_eq(memcmp(got, bytes, ASIDE_BYTES), 0);
+    cr_assert_eq(pages_remembered(fd), before, "neither more nor fewer");
+    corpus_free(c);
+    close(fd);
+    free(bytes);
+    free(got);
 }

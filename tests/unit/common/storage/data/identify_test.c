@@ -108,6 +108,12 @@ static struct told by_times(void)
     return told_of(&(struct identify_options){.threads = 2, .times = true}, NULL);
 }
 
+static struct told by_share(int share, int shares)
+{
+    return told_of(&(struct identify_options){.threads = 2, .times = true, .shares = shares, .share = share},
+                   NULL);
+}
+
 static void make_index(void)
 {
     char path[RM_URI_MAX];
@@ -221,6 +227,52 @@ Test(identify, an_index_beside_the_folder_serves_as_well)
     cr_assert_eq(by_times().read, 10, "an older one in the folder is no harm");
 }
 
+/* As in a folder that can't be written to: the index in it stays, and the new one lies beside it. */
+static void leave_stale_index(int64_t at)
+{
+    char within[RM_URI_MAX], beside[RM_URI_MAX], aside[RM_URI_MAX];
+    data_index_path(data, 0, within);
+    data_index_path(data, 1, beside);
+    snprintf(aside, sizeof aside, "%s/aside", top);
+    make_index();
+    cr_assert_eq(rename(within, aside), 0);
+    change_unseen("a", at);
+    make_index();
+    cr_assert_eq(rename(within, beside), 0);
+    cr_assert_eq(rename(aside, within), 0);
+}
+
+Test(identify, of_two_indexes_that_say_other_things_of_a_file_neither_is_trusted)
+{
+    put("a", TREE_CHUNK + 5);
+    put("b", 10);
+    leave_stale_index(TREE_CHUNK + 1);
+    struct told times = by_times(), content = by_content(), share = by_share(1, 2);
+    cr_assert_eq(content.status, 0, "what was read is what the newer one says: %s", content.err.text);
+    cr_assert_eq(times.read, TREE_CHUNK + 5, "b is what both say");
+    cr_assert_str_eq(times.root, content.root);
+    cr_assert_str_eq(share.root, content.root);
+    change_unseen("a", 3);
+    content = by_content();
+    cr_assert_eq(content.status, -1);
+    cr_assert(strstr(content.err.text, "/data/a: chunk 0 "), "what neither says: %s", content.err.text);
+}
+
+Test(identify, a_spoilt_index_that_can_not_be_replaced_is_healed_by_one_beside_it)
+{
+    char within[RM_URI_MAX], beside[RM_URI_MAX];
+    put("a", 1000);
+    make_index();
+    data_index_path(data, 0, within);
+    data_index_path(data, 1, beside);
+    cr_assert_eq(rename(within, beside), 0);
+    make_index();
+    spoil_index(0);
+    struct told times = by_times();
+    cr_assert_eq(times.status, 0, "%s", times.err.text);
+    cr_assert_eq(times.read, 0);
+}
+
 Test(identify, times_keep_what_was_read_where_no_index_has_it)
 {
     const struct identify_options options = {
@@ -253,12 +305,6 @@ Test(identify, of_files_that_have_changed_the_first_is_told)
     cr_assert_eq(corpus_identify(c, &options, &identity, &err), -1);
     cr_assert(strstr(err.text, "/data/a: the file has changed since training started"), "%s", err.text);
     corpus_free(c);
-}
-
-static struct told by_share(int share, int shares)
-{
-    return told_of(&(struct identify_options){.threads = 2, .times = true, .shares = shares, .share = share},
-                   NULL);
 }
 
 Test(identify, shares_are_all_of_the_data_together)

@@ -1,9 +1,11 @@
 /* The index of a data folder: as bytes, and where it lies. */
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/os/crypto.h"
@@ -52,6 +54,20 @@ Test(index, what_is_written_is_read_the_same)
     str_clear(&twice);
     data_index_clear(&first);
     data_index_clear(&again);
+}
+
+Test(index, two_differ_in_files_that_look_the_same_and_have_other_chunks)
+{
+    struct data_index first = of_three_files(), other = of_three_files();
+    cr_assert_eq(data_index_differences(&first, &other), 0);
+    other.chunk[other.file[2].first + 1][7] ^= 1;
+    cr_assert_eq(data_index_differences(&first, &other), 1);
+    other.chunk[other.file[0].first][0] ^= 1;
+    cr_assert_eq(data_index_differences(&first, &other), 2);
+    other.file[2].seconds++;
+    cr_assert_eq(data_index_differences(&first, &other), 1, "what looks otherwise is another file");
+    data_index_clear(&first);
+    data_index_clear(&other);
 }
 
 static void refuses(const void *bytes, size_t length, const char *part)
@@ -226,4 +242,103 @@ Test(index_file, what_is_no_file_is_no_index)
     cr_assert_eq(mkfifo(path, 0644), 0);
     cr_assert_eq(data_index_load(&loaded, path, &err), -1);
     cr_assert(err.code == ERR_DATA && strstr(err.text, "this is no file"), "%s", err.text);
+}
+
+/* --- where it lies --- */
+
+static char place[64], lies[RM_URI_MAX];
+
+static int64_t count_loaded(void)
+{
+    struct data_index index;
+    struct error err = {0};
+    cr_assert_eq(data_index_load(&index, lies, &err), 0, "%s", err.text);
+    int64_t count = index.count;
+    data_index_clear(&index);
+    return count;
+}
+
+static int entries(void)
+{
+    int count = 0;
+    DIR *all = opendir(place);
+    cr_assert(all);
+    while (readdir(all))
+        count++;
+    closedir(all);
+    return count - 2;
+}
+
+static void save_files(int count)
+{
+    struct data_index index = {0};
+    struct error err = {0};
+    char path[RM_URI_MAX], name[3] = "aa";
+    for (int i = 0; i < count; i++) {
+        snprintf(name, sizeof name, "%c%c", 'a' + i / 26, 'a' + i % 26);
+        cr_assert_eq(data_index_add(&index, &(struct index_entry){.name = name, .bytes = 3}, &err), 0);
+    }
+    cr_assert_eq(data_index_save(&index, place, path, &err), 0, "%s", err.text);
+    cr_assert_str_eq(path, lies);
+    data_index_clear(&index);
+}
+
+static void make_place(void)
+{
+    snprintf(place, sizeof place, "/tmp/index-test-XXXXXX");
+    cr_assert(mkdtemp(place));
+    data_index_path(place, 0, lies);
+}
+
+static void remove_place(void)
+{
+    unlink(lies);
+    cr_assert_eq(rmdir(place), 0, "something is left in it");
+}
+
+Test(index, who_is_killed_while_it_writes_leaves_the_one_before_and_the_next_one_clears_up)
+{
+    int status;
+    make_place();
+    save_files(2);
+    for (int i = 0; i < 2; i++) {
+        pid_t child = fork();
+        cr_assert(child >= 0);
+        if (!child) {
+            setenv("RINGMASTER_FAULT", "index-begun", 1);
+            save_files(3);
+            _exit(0);
+        }
+        cr_assert(waitpid(child, &status, 0) == child && WIFSIGNALED(status));
+        cr_assert_eq(count_loaded(), 2);
+        cr_assert_eq(entries(), 2, "what was left before is gone");
+    }
+    save_files(4);
+    cr_assert_eq(count_loaded(), 4);
+    cr_assert_eq(entries(), 1);
+    remove_place();
+}
+
+/* Processes of one number too, as those of two containers may be. */
+Test(index, of_some_that_write_at_once_one_counts_and_who_reads_has_a_whole_one)
+{
+    enum { WRITERS = 4, ROUNDS = 40 };
+    int status, left = WRITERS;
+    make_place();
+    save_files(1);
+    for (int writer = 0; writer < WRITERS; writer++)
+        if (!fork()) {
+            for (int i = 0; i < ROUNDS; i++)
+                save_files(100 + 100 * writer);
+            _exit(0);
+        }
+    while (left) {
+        int64_t count = count_loaded();
+        cr_assert(count == 1 || count % 100 == 0, "%lld", (long long)count);
+        pid_t child = waitpid(-1, &status, WNOHANG);
+        left -= child > 0;
+        cr_assert(child <= 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0), "%x", status);
+    }
+    cr_assert_eq(entries(), 1);
+    remove_place();
 }

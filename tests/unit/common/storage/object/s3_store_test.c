@@ -734,6 +734,43 @@ Test(s3_store, a_listing_that_is_not_all_there_is_asked_for_again)
     desk_close(&d);
 }
 
+/* S3 has said 200 by the time that it fails, until it was asked for the third time. */
+static enum stub_then late_error(void *ctx, const struct stub_request *request, struct str *answer)
+{
+    struct desk *d = ctx;
+    static const char page[] =
+        "<ListBucketResult><Contents><Key>base/p1</Key><Size>1</Size></Contents></ListBucketResult>";
+    (void)request;
+    if (d->retries < 2)
+        return refuse(answer, 200, d->text);
+    stub_say(answer, 200, "", page, sizeof page - 1);
+    return STUB_KEEP;
+}
+
+Test(s3_store, a_listing_that_fails_behind_its_good_status_is_refused_as_any_other)
+{
+    static const char *const passing[] = {"InternalError", "SlowDown", "SomethingNew"};
+    struct desk d;
+    desk_open(&d, late_error);
+    for (int i = 0; i < 3; i++) {
+        str_reset(&d.heard);
+        d.retries = 0;
+        d.text = passing[i];
+        cr_assert_eq(d.ops->list(d.store, "p", note_entry, &d, &d.err), 0, "%s", d.err.text);
+        cr_assert_str_eq(str_text(&d.heard), "p1 ");
+        cr_assert_eq(d.retries, 2);
+    }
+    d.retries = -100;
+    d.text = "InternalError";
+    expect_error(&d, d.ops->list(d.store, "p", note_entry, &d, &d.err), ERR_MACHINE, "InternalError");
+    cr_assert_eq(d.err.class, CLASS_PASSING);
+    d.retries = 0;
+    d.text = "AccessDenied";
+    expect_error(&d, d.ops->list(d.store, "p", note_entry, &d, &d.err), ERR_USAGE, "access denied");
+    cr_assert_eq(d.retries, 0);
+    desk_close(&d);
+}
+
 static enum stub_then no_xml(void *ctx, const struct stub_request *request, struct str *answer)
 {
     (void)ctx, (void)request;
