@@ -9,7 +9,7 @@
 
 #include "common/base/time.h"
 
-/* Of one program: all 0 when it begins. */
+/* What one program has shown; all 0 when it begins. */
 struct slack {
     int64_t updates; /* that it made */
     rm_time longest; /* that a task took */
