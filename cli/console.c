@@ -58,6 +58,13 @@ void console_say(struct console *console, const char *format, ...)
     fputc('\n', stderr);
 }
 
+void console_pass(struct console *console, const char *text, size_t length)
+{
+    clear_line(console);
+    fwrite(text, 1, length, stderr);
+    fputc('\n', stderr);
+}
+
 void console_progress(struct console *console, const struct report *report, rm_time now)
 {
     struct str line = str_init(1024);

@@ -22,6 +22,8 @@ void console_init(struct console *console, bool json);
 void console_print(struct console *console, const struct str *text);
 /* One line to standard error. */
 void console_say(struct console *console, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same of a line that somebody else wrote, whatever bytes are in it. */
+void console_pass(struct console *console, const char *text, size_t length);
 /* On a terminal drawn over the last one, at most ten times a second; elsewhere a line every few seconds. */
 void console_progress(struct console *console, const struct report *report, rm_time now);
 

@@ -416,8 +416,7 @@ void local_run_event_line(void *ctx, char *text, size_t length)
 void local_run_error_line(void *ctx, char *text, size_t length)
 {
     struct local_run *run = ctx;
-    (void)length;
-    console_say(run->console, "%s", text);
+    console_pass(run->console, text, length);
 }
 
 /* --- ends --- */

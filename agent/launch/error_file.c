@@ -6,9 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include "common/base/assert.h"
 #include "common/os/config.h"
 #include "common/os/file.h"
 #include "common/os/log.h"
@@ -17,6 +20,7 @@
 #define FOLDER_PREFIX "ringmaster-"
 #define ERROR_NAME    "error-%d.json"
 #define LOCK_NAME     "lock"
+#define OTHERWISE     "/tmp" /* where TMPDIR is not set, or of no use */
 
 enum { FILE_MAX_BYTES = 256 * 1024, ERROR_FILES = 64, ERROR_NAME_MAX = 32 };
 
@@ -92,32 +96,45 @@ static int hold_folder(const char *folder)
     return -1;
 }
 
-int error_file_folder(char *ret, size_t size, int *ret_lock, struct error *err)
+/* Sockets of a program lie in it, too, whose paths are short. */
+static int make_folder(const char *base, char *ret, size_t size, int *ret_lock, struct error *err)
 {
-    const char *base = config_get(CONFIG_TMPDIR);
-    base = base ? base : "/tmp";
-    *ret_lock = -1;
+    static const size_t most = sizeof((struct sockaddr_un *)NULL)->sun_path - sizeof "/program";
+    RM_ASSERT(size > most, "there is room for a path of %zu characters", size);
     remove_dead(base);
     for (int tries = 0; *ret_lock < 0 && tries < 10; tries++) {
         int length = snprintf(ret, size, "%s/" FOLDER_PREFIX "XXXXXX", base);
-        if (length >= (int)size) {
-            *ret = 0;
-            return err_set(err, ERR_USAGE, "%s is longer than %zu characters; set it to a shorter path",
-                           config_name(CONFIG_TMPDIR), size - sizeof "/ringmaster-XXXXXX");
-        }
-        if (!mkdtemp(ret)) {
-            int failed = err_errno(err, ERR_MACHINE, "%s: no folder for the program's error files", ret);
-            *ret = 0;
-            return failed;
-        }
+        if (length > (int)most)
+            return err_set(err, ERR_USAGE, "%.32s... is longer than %zu characters", base,
+                           most - (sizeof "/" FOLDER_PREFIX "XXXXXX" - 1));
+        if (!mkdtemp(ret))
+            return err_errno(err, ERR_MACHINE, "%s", base);
         *ret_lock = hold_folder(ret);
+        if (*ret_lock < 0)
+            rmdir(ret);
     }
-    if (*ret_lock >= 0)
+    return *ret_lock < 0 ? err_set(err, ERR_MACHINE, "%s: no file can be locked there", base) : 0;
+}
+
+/* A program keeps the place that it was given, as it stands. */
+int error_file_folder(char *ret, size_t size, int *ret_lock, struct error *err)
+{
+    struct error own, other;
+    const char *base = config_get(CONFIG_TMPDIR);
+    *ret_lock = -1;
+    if (base && make_folder(base, ret, size, ret_lock, &own) == 0)
         return 0;
-    rmdir(ret);
-    int failed = err_errno(err, ERR_MACHINE, "%s: no lock in that folder", ret);
+    if (make_folder(OTHERWISE, ret, size, ret_lock, &other) == 0) {
+        if (base)
+            log_warn("the program's sockets and error files lie in " OTHERWISE, "why=\"%s: %s\"",
+                     config_name(CONFIG_TMPDIR), own.text);
+        return 0;
+    }
     *ret = 0;
-    return failed;
+    return err_set(
+        err, ERR_MACHINE,
+        "no folder for the program's sockets and error files: set %s to one that can be written to (%s%s%s)",
+        config_name(CONFIG_TMPDIR), other.text, base ? "; " : "", base ? own.text : "");
 }
 
 /* ---- its files ---- */
@@ -159,7 +176,7 @@ bool error_file_read(const char *folder, int local, int pid, struct str *message
     path_of(folder, local, path, sizeof path);
     struct js *root = NULL;
     if (*folder && file_read(path, &text, &err) == 0)
-        root = js_parse(str_text(&text), text.length, "the error file", &err);
+        root = js_parse_foreign(text.data, text.length, "the error file", &err);
     const struct js *outer = js_get(root, "message"), *inner = js_get(outer, "message");
     const char *said = js_as_string(inner ? inner : outer);
     const struct js *more = js_get(outer, "extraInfo");

@@ -10,8 +10,9 @@
 
 enum { ERROR_FOLDER_MAX = 1024, ERROR_PATH_MAX = ERROR_FOLDER_MAX + 32 };
 
-/* Makes it, 0700, and holds it by a lock until error_file_remove, *ret_lock. What a launcher that was killed
- * has left beside it goes before: a folder of ours whose lock nobody holds. */
+/* Makes it, 0700, in TMPDIR, or where that is too long or can't be written to in /tmp, and holds it by a lock
+ * until error_file_remove, *ret_lock. What a launcher that was killed has left beside it goes before: a
+ * folder of ours whose lock nobody holds. */
 int error_file_folder(char *ret, size_t size, int *ret_lock, struct error *err);
 /* The path for that process, at which nothing lies. */
 void error_file_fresh(const char *folder, int local, char *ret, size_t size);

@@ -55,6 +55,18 @@ static void send_message(struct launcher *l, const struct message *message)
         log_warn("the agent can't be told", "message=%s why=\"%s\"", msg_type_name(message->type), err.text);
 }
 
+/* Told before it ends, so that whoever reads of the end reads why. */
+static void tell_why_not(struct launcher *l, const struct error *err)
+{
+    struct message *m = l->message;
+    message_init(m, MSG_FAULT);
+    m->fault.kind = FAULT_MACHINE;
+    m->fault.peer = m->fault.step = -1;
+    m->fault.exit_code = error_exit_code(err->code);
+    text_copy(m->fault.detail, sizeof m->fault.detail, err->text);
+    send_message(l, m);
+}
+
 static void choose_port(struct launcher *l)
 {
     struct error err;
@@ -193,6 +205,7 @@ static void hear_reports(struct launcher *l)
         step_launcher(l, &(struct launch_event){.kind = LAUNCH_LINK, .message = l->message});
     } else if (l->message->type == MSG_SETUP && begin_launch(l, &l->message->setup, &err) < 0) {
         log_warn("the launcher ends", "why=\"%s\"", err.text);
+        tell_why_not(l, &err);
         end_launcher(l, error_exit_code(err.code));
     } else if (l->core && !l->spec.launch.preload.count) {
         processes_gone(l); /* nothing was started yet */

@@ -59,10 +59,19 @@ static void write_all(int fd, const char *bytes, size_t length)
     }
 }
 
+/* A NUL would end whatever is made of the text. */
+static void add_text(struct str *tail, const char *bytes, size_t length)
+{
+    size_t from = tail->length;
+    str_add(tail, bytes, length);
+    for (char *at; (at = memchr(tail->data + from, 0, tail->length - from));)
+        *at = ' ';
+}
+
 /* Drops from the front, up to the next line, what passes the bound. */
 static void keep_tail(struct str *tail, const char *bytes, size_t length)
 {
-    str_add(tail, bytes, length);
+    add_text(tail, bytes, length);
     if (tail->length <= TAIL_BYTES)
         return;
     char *from = tail->data + tail->length - TAIL_BYTES;

@@ -80,14 +80,14 @@ static void tell_failed(struct pair *p)
 }
 
 /* A trainer that refuses its program says it in these words. */
-static void tell_refused(struct pair *p)
+static void tell_refused(struct pair *p, const char *why, int exit_code)
 {
     struct message *m = p->message;
     message_init(m, MSG_FAULT);
     m->fault.kind = FAULT_MACHINE;
     m->fault.peer = m->fault.step = -1;
-    m->fault.exit_code = EXIT_USAGE;
-    text_copy_ends(m->fault.detail, sizeof m->fault.detail, p->why);
+    m->fault.exit_code = exit_code;
+    text_copy_ends(m->fault.detail, sizeof m->fault.detail, why);
     send_message(p, m);
 }
 
@@ -97,7 +97,7 @@ static void end_if_over(struct pair *p)
     if (p->trainer || p->trainer_link || p->program_up || p->clearing)
         return;
     if (p->failed && p->end.refused)
-        tell_refused(p);
+        tell_refused(p, p->why, EXIT_USAGE);
     else if (p->failed)
         tell_failed(p);
     loop_stop(p->loop);
@@ -353,6 +353,7 @@ static void from_agent(void *ctx, const char *text, size_t length)
     }
     bool first = !p->processes && p->message->type == MSG_SETUP;
     if (first && begin_pair(p, &p->message->setup, &err) < 0) {
+        tell_refused(p, err.text, error_exit_code(err.code));
         fail_pair(p, err.text, error_exit_code(err.code));
         return;
     }

@@ -89,6 +89,7 @@ class Step:
             if task.kind == library.UPDATE:
                 self.lane, self.loss = None, task.loss
                 job._side.apply(job._connection.gradients())
+                job._side.watch.check(task.step)
                 job._first = False
                 seed_everything(task.seed)
                 self._lanes = True
@@ -124,6 +125,7 @@ class Job:
         for name, count in side.shapes():
             self._connection.gradient(name, count)
         side.put(self._connection)
+        side.watch.mark()
 
     @property
     def count(self):
@@ -135,8 +137,10 @@ class Job:
         if self._begun:
             raise Error("job.steps() was called twice: it goes through the whole job, once")
         self._begun = True
+        self._side.begin_loops()
         while True:
             self._side.settle()
+            self._side.watch.mark()
             task = self._advance()
             if task.kind == library.END:
                 if task.why or self._first:  # what follows the loops would be done with first weights, where the job was over before
@@ -147,6 +151,7 @@ class Job:
             if step._lanes is not True:
                 raise Error("step %d has no gradient yet: let the loop over step.lanes() run to its own end, without break"
                             % step.number)
+            self._side.check_update()
 
     def report(self, key, value):
         """Tells the trainer a number under this name. Nothing shows it as yet, so it is a no-op; the loss needs no report."""
@@ -171,6 +176,7 @@ class Job:
             raise
         self._first = False
         self._side.settle()
+        self._side.watch.mark()
 
     @staticmethod
     def _leave(task):

@@ -8,6 +8,10 @@ import numpy
 from . import tree
 from .library import DTYPES, Error
 from .samples import reader_of
+from .watch import ELEMENTS, Watch
+
+
+IDLE = 10  # updates in a row that may leave weights as they are: a rate may begin with 0, which would not show
 
 
 def flat(path, value):
@@ -45,6 +49,10 @@ def check_in_place(value, path):
         check_in_place(inside, below)
 
 
+def some_of(array):
+    return array.flat[::max(1, array.size // ELEMENTS)].tobytes()
+
+
 def batch_of(samples):
     """Lists of samples as arrays, field by field."""
     first = samples[0]
@@ -73,6 +81,9 @@ class Side:
         check_in_place(state, "state")
         self.parameters, self.state, self.gradients = parameters, state, None
         self.views = {}
+        self.watch = Watch([("parameters[%r]" % name, array) for name, array in parameters.items()], some_of, lambda: 0, self.has_gradient,
+                           IDLE, "behind the inner loop they are changed in place, as by `w -= rate * step.gradients['w']`; `w = w - ...` "
+                           "makes another array, of which the job knows nothing")
 
     @staticmethod
     def arithmetic():
@@ -102,6 +113,15 @@ class Side:
                 new = find_into(connection, below, value)
                 if new is not value:
                     inside[key] = new
+
+    def has_gradient(self):
+        return any(gradient.any() for gradient in self.gradients.values())
+
+    def begin_loops(self):
+        self.watch.begin()
+
+    def check_update(self):
+        self.watch.updated()
 
     def settle(self):
         self.gradients = None

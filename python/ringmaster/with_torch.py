@@ -21,7 +21,9 @@ import torch
 
 from . import tree
 from .library import DTYPES, Error
+from .optimizers import Strangers, extent
 from .samples import reader_of
+from .watch import BETWEEN, CLOSE, ELEMENTS, Watch
 
 WRAPPED = ("DistributedDataParallel", "DataParallel")
 SHARDED = ("FullyShardedDataParallel", "FSDPModule", "FSDP")
@@ -87,12 +89,18 @@ def tensor_at(address, size, dtype, shape):
     return torch.frombuffer(room, dtype=dtype).view(tuple(shape))
 
 
+def some_of(tensor):
+    some = tensor.detach().reshape(-1)[::max(1, tensor.numel() // ELEMENTS)].cpu().contiguous()
+    return ctypes.string_at(some.data_ptr(), some.numel() * some.element_size())
+
+
 class OptimizerState:
     """An optimizer's state_dict in a form that stays the same from before its first step on."""
 
     def __init__(self, optimizer):
         self.optimizer = optimizer
         self.form = self.probed()
+        self.first = self.made(), extent(optimizer)
 
     def probed(self):
         chance = torch.get_rng_state()
@@ -110,6 +118,10 @@ class OptimizerState:
 
     def made(self):
         return bool(self.optimizer.state)
+
+    def check_begin(self):
+        if (self.made(), extent(self.optimizer)) != self.first:
+            raise Error(BETWEEN % "optimizer's state")
 
     def whole(self):
         now = self.optimizer.state_dict()
@@ -205,6 +217,36 @@ class Side:
         self.areas = {}
         self.now = None
         self.base = [buffer.detach().clone() for _, buffer in self.buffers]
+        self.model, self.rounds = model, 0
+        self.strangers = Strangers([optimizer, *state.values()], model.parameters())
+        self.watch = self.watch_of(self.trained + [(name, p) for name, p in self.frozen if p.layout == torch.strided and p.device.type != "meta"])
+
+    def watch_of(self, named):
+        tensors = [tensor for _, tensor in named]
+        return Watch([("model." + name, tensor) for name, tensor in named], some_of, lambda: sum(tensor._version for tensor in tensors),
+                     self.has_gradient, CLOSE, "call optimizer.step() behind the inner loop, with an optimizer over the parameters of "
+                     "the model that connect() was given")
+
+    def has_gradient(self):
+        return any(bool(parameter.grad.any()) for _, parameter in self.trained)
+
+    def begin_loops(self):
+        """What connect() was given is still what there is."""
+        now = dict(self.model.named_parameters())
+        for name, parameter in self.trained + self.frozen:
+            if now.get(name) is not parameter:
+                raise Error("model.%s is another tensor than at connect(): build the whole model, and its optimizer, before connect()" % name)
+        self.watch.begin()
+        if "optimizer" in self.parts:
+            self.parts["optimizer"].check_begin()
+
+    def check_update(self):
+        self.watch.updated()
+        self.rounds += 1
+        if self.rounds <= CLOSE:
+            if self.rounds == 1 and "optimizer" not in self.parts:
+                self.strangers.look()
+            self.strangers.check()
 
     def check_optimizer(self, optimizer):
         if not hasattr(optimizer, "param_groups"):

@@ -152,6 +152,8 @@ def test_a_run_goes_on_from_a_checkpoint_with_other_workers(launch, finish, tmp_
 REFUSED = {
     "a state that can't be sent": ("connect(parameters={'w': w}, state={'f': print}, samples=4)", "state.f is a builtin_function_or_method"),
     "in the loop": ("connect(parameters={'w': w}, samples=4)\nfor step in job.steps():\n    step.lanes()\n    step.lanes()", "step.lanes() was called twice in step 1"),
+    "a loop that trains nothing": ("connect(parameters={'w': w}, samples=4)\nfor step in job.steps():\n    for _ in step.lanes():\n        step.gradients['w'] += 1\n"
+                                   "        step.add(0)\n    w = w - 1", "10 updates had gradients, and no weight has changed: behind the inner loop"),
 }
 
 

@@ -284,6 +284,10 @@ def test_a_program_that_ends_before_it_connects_is_told_what_to_call(finish, tmp
     assert "it ended without a call of ringmaster.connect(): call it, or write" in run.the("failed")["reason"]
 
 
+def parent_of(pid):
+    return int(open(f"/proc/{pid}/stat", encoding="utf-8").read().rsplit(")", 1)[1].split()[1])
+
+
 def test_what_a_killed_launcher_leaves_is_ended_before_the_next_begins(launch, tmp_path, squares, hash_of):
     """A child in a session of its own says when it begins; nobody else ends it."""
     script = tmp_path / "with_child.sh"
@@ -291,13 +295,42 @@ def test_what_a_killed_launcher_leaves_is_ended_before_the_next_begins(launch, t
     script.chmod(0o755)
     run = launch(squares_job(tmp_path, script, *slow(), steps=80, workers=2, **SOON))
     run.read_until("step", step=9)
-    first = said(run, "begin")[0]
-    launcher = int(open(f"/proc/{first['pid']}/stat", encoding="utf-8").read().rsplit(")", 1)[1].split()[1])
-    os.kill(launcher, signal.SIGKILL)
+    os.kill(parent_of(said(run, "begin")[0]["pid"]), signal.SIGKILL)
     run.wait()
     check_ended_with(run, hash_of(80))
     children = [int(line) for line in (tmp_path / "children").read_text(encoding="utf-8").split()]
     assert len(children) == 3 and not [pid for pid in children if alive(pid)], run.tail()
+
+
+def test_a_launcher_that_stands_still_while_its_pair_trains_is_replaced(launch, tmp_path, squares, hash_of):
+    """Nothing that its trainer says comes through it any more. The ring does not need that, until it is formed anew."""
+    fields = {"elasticity__stepTimeout": "1s", "elasticity__formTimeout": "1s", **SOON}
+    run = launch(squares_job(tmp_path, squares, *slow(), steps=80, workers=3, **fields), "--drill", "kill:2@20")
+    run.read_until("step", step=5)
+    first = next(line["pid"] for line in said(run, "begin") if line["worker"] == 1)
+    os.kill(parent_of(first), signal.SIGSTOP)
+    run.wait()
+    check_ended_with(run, hash_of(80))
+    again = [line["pid"] for line in said(run, "begin") if line["worker"] == 1]
+    assert again[0] == first and len(again) == 2 and not alive(first), run.tail()
+    assert [event["cause"] for event in run.of("workerLost") if event["worker"] != 2] == ["its trainer hangs: it did not stop when it was told to"], run.tail()
+    check_survivors(run, {0})
+
+
+@pytest.mark.slow
+def test_a_launcher_that_stands_still_before_its_first_word_is_replaced_after_a_minute(launch, tmp_path, squares, hash_of):
+    """The first that begins waits before it connects; the other one is alone meanwhile."""
+    script = tmp_path / "waits.sh"
+    script.write_text(f"#!/bin/sh\nif mkdir {tmp_path}/first 2>/dev/null; then\n    echo $$ >{tmp_path}/pid.new; mv {tmp_path}/pid.new {tmp_path}/pid; exec sleep 600\nfi\n"
+                      f"exec {squares} \"$@\"\n")
+    script.chmod(0o755)
+    run = launch(squares_job(tmp_path, script, *slow(), steps=60, workers=2, workers__min=2, **SOON))
+    rig.until(lambda: (tmp_path / "pid").exists(), "a program that does not connect")
+    first = int((tmp_path / "pid").read_text(encoding="utf-8"))
+    os.kill(parent_of(first), signal.SIGSTOP)
+    run.wait()
+    check_ended_with(run, hash_of(60))
+    assert not alive(first) and len(said(run, "begin")) == 2, run.tail()
 
 
 def rules(*pairs):

@@ -126,6 +126,23 @@ def test_each_change_of_members_starts_every_process_anew_and_none_beside_an_old
     rig.until(lambda: not rig.marked_processes(run.mark), "the end of every launcher")
 
 
+@pytest.mark.slow
+def test_a_launcher_that_stands_still_is_replaced_when_all_that_it_started_is_ended(launch, tmp_path):
+    """Half a minute without a sign of it."""
+    words = f"echo $TORCHELASTIC_RESTART_COUNT $$ $PPID >>{tmp_path}/starts; [ $TORCHELASTIC_RESTART_COUNT -gt 0 ] || exec sleep 600"
+    run = launch(program_job(tmp_path, ["sh", "-c", words], workers=2, elasticity__joinWindow="1s"))
+
+    def starts():
+        path = tmp_path / "starts"
+        return [[int(n) for n in line.split()] for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    rig.until(lambda: len(starts()) >= 2, "a generation of both")
+    _, pid, launcher = starts()[0]
+    os.kill(launcher, signal.SIGSTOP)
+    run.wait()
+    assert run.code == 0 and not alive(pid) and not alive(launcher), run.tail()
+    assert len([start for start in starts() if start[0] > 0]) >= 2 and "its trainer hangs" in "".join(run._errors), run.tail()
+
+
 def is_history_of(seen, worlds):
     """These worlds came in this order; between them only such as lacked one who was late, and is in the one behind."""
     rest = iter(worlds)

@@ -54,6 +54,7 @@ static int open_program(struct engine *e, int fd, struct error *err)
                                                     .patience = program_patience(spec),
                                                     .stop = &e->abort[ELASTIC_COMPUTES].word,
                                                     .pulse = &e->counter,
+                                                    .patient = !spec->elasticity.step_timeout,
                                                     .layout = &e->layout};
     if (backend_program_open(&e->backend, &options, err) < 0)
         return -1;

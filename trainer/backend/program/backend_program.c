@@ -622,7 +622,8 @@ static int take_memory(struct backend_program *p, struct error *err)
 static int meet(struct backend_program *p, struct error *err)
 {
     const struct backend_program_options *o = &p->options;
-    struct talk_options talk = {.fd = o->fd, .patience = o->patience, .stop = o->stop};
+    struct talk_options talk = {
+        .fd = o->fd, .patience = o->patience, .stop = o->stop, .at_work = o->patient ? o->pulse : NULL};
     if (talk_open(&p->talk, &talk, o->layout, &p->program, err) < 0 || take_memory(p, err) < 0 ||
         talk_welcome(p->talk, &p->at, p->fd, err) < 0 || pool_open(&p->pool, o->threads, err) < 0)
         return -1;

@@ -21,6 +21,7 @@ struct backend_program_options {
     rm_time patience;            /* for the program to connect */
     const atomic_int *stop;      /* gives that up */
     atomic_llong *pulse;         /* grows while anything moves here; NULL: nobody looks */
+    bool patient;                /* and while the program is not too long at a task (slack.h) */
     struct model_layout *layout; /* filled: its gradients; must outlive it */
 };
 

@@ -14,6 +14,7 @@
 #include "common/os/clock.h"
 #include "common/os/crypto.h"
 #include "common/os/log.h"
+#include "trainer/backend/program/slack.h"
 
 enum { POLL_MS = 50 }; /* between two looks at the wish to give up */
 
@@ -24,9 +25,13 @@ static const rm_time launcher_acts_within = 5 * RM_S;
 static const rm_time last_question_within = RM_S;
 
 struct talk {
-    int fd;                           /* -1: nobody there */
-    bool asks;                        /* it waits for a task */
-    struct program_next said;         /* with its newest question */
+    int fd;                   /* -1: nobody there */
+    bool asks;                /* it waits for a task */
+    struct program_next said; /* with its newest question */
+    atomic_llong *at_work;    /* see talk_options */
+    struct slack slack;
+    rm_time given;                    /* when it was given its newest task */
+    uint32_t kind;                    /* which was this */
     char gone[PROGRAM_TEXT_MAX + 64]; /* why the conversation is over; "" while it is not */
 };
 
@@ -268,6 +273,7 @@ int talk_open(struct talk **ret, const struct talk_options *o, struct model_layo
     if (!t)
         return err_set(err, ERR_MACHINE, "no memory to talk with the program");
     t->fd = -1;
+    t->at_work = o->at_work;
     memset(layout, 0, sizeof *layout);
     *program = (struct talk_program){0};
     if (take_caller(t, o, until, err) < 0 || hear_out(t, o, until, layout, program, err) < 0) {
@@ -321,6 +327,7 @@ static int hear_more(struct talk *t, struct error *err)
         return over(t, err, "the program says what was not asked for");
     t->asks = true;
     t->said = p.next;
+    slack_task_took(&t->slack, t->kind == PROGRAM_UPDATE, t->given ? clock_now() - t->given : 0);
     if (!p.next.failed)
         return 1;
     char why[PROGRAM_TEXT_MAX + 32];
@@ -357,6 +364,19 @@ void talk_free(struct talk *t, const char *why)
 
 /* ---- tasks ---- */
 
+static void give_task(struct talk *t, uint32_t kind)
+{
+    t->asks = false;
+    t->kind = kind;
+    t->given = clock_now();
+}
+
+static void show_that_it_works(struct talk *t)
+{
+    if (t->at_work && clock_now() - t->given < slack_of(&t->slack))
+        atomic_fetch_add(t->at_work, 1);
+}
+
 int talk_settle(struct talk *t, const atomic_int *stop, double *ret_loss, struct error *err)
 {
     struct pollfd p = {.fd = t->fd, .events = POLLIN};
@@ -365,6 +385,7 @@ int talk_settle(struct talk *t, const atomic_int *stop, double *ret_loss, struct
             break;
         if (told_to_stop(stop))
             return given_up(err);
+        show_that_it_works(t);
         poll(&p, 1, POLL_MS);
     }
     if (*t->gone)
@@ -381,7 +402,7 @@ int talk_task(struct talk *t, const struct program_task_packet *task, const atom
     said.word = PROGRAM_TASK;
     if (talk_settle(t, stop, NULL, err) < 0)
         return -1;
-    t->asks = false;
+    give_task(t, task->kind);
     if (send_packet(t, &said, sizeof said, -1, err) < 0)
         return wait_for_launcher(t, stop, err);
     return 0;
@@ -393,6 +414,6 @@ void talk_idle(struct talk *t)
     struct error ignored;
     if (*t->gone || (!t->asks && hear_more(t, &ignored) <= 0))
         return;
-    t->asks = false;
+    give_task(t, PROGRAM_AGAIN);
     send_packet(t, &again, sizeof again, -1, &ignored);
 }

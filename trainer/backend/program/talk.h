@@ -26,6 +26,8 @@ struct talk_options {
     int fd;                 /* listens (SOCK_SEQPACKET); closed as soon as one has come */
     rm_time patience;       /* for the program to connect and say what it has */
     const atomic_int *stop; /* gives that up (ERR_ABORTED) */
+    atomic_llong *at_work;  /* grows while a program is waited for that is not too long at its task (slack.h);
+                               NULL: nobody looks, or the job says itself how long it may be */
 };
 
 /* What a program says of itself. */

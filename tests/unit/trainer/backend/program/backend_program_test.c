@@ -2,6 +2,7 @@
  */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -31,6 +32,7 @@ struct script {
     int gradients;    /* of one element each; 0: the two of this test */
     bool silent;      /* connects, and says no more */
     int64_t fails_at; /* lane's step; 0: never */
+    bool waits;       /* in each lane for what shows that it is given time */
 };
 
 struct program {
@@ -127,8 +129,19 @@ static bool hear_welcome(struct program *p)
     return true;
 }
 
+static atomic_llong at_work;
+
+/* Ends with the test, where nothing comes. */
+static void wait_for_signs(void)
+{
+    for (long long before = atomic_load(&at_work); atomic_load(&at_work) < before + 3;)
+        poll(NULL, 0, 1);
+}
+
 static void do_lane(struct program *p, const struct program_task_packet *t, struct program_next *next)
 {
+    if (p->script.waits)
+        wait_for_signs();
     float *area = (float *)(void *)(p->map + p->at.area_at[t->area]);
     for (int i = 0; i < ELEMENTS; i++)
         area[i] = gradient(t->step, (int)t->lane, i);
@@ -232,6 +245,8 @@ static int rig_open(struct rig *r, const struct script *script)
                                                     .seed = 5,
                                                     .threads = 2,
                                                     .patience = script->silent ? 200 * RM_MS : 20 * RM_S,
+                                                    .pulse = &at_work,
+                                                    .patient = script->waits,
                                                     .layout = &r->layout};
     return backend_program_open(&r->b, &options, &r->err);
 }
@@ -334,6 +349,18 @@ Test(backend_program, a_step_is_the_lanes_and_their_mean, .timeout = 60)
     rig_close(&r);
     cr_assert(strstr(r.program.asked, "lane0again lane1again lane2again lane3again update1 end(this worker"),
               "%s", r.program.asked);
+}
+
+Test(backend_program, while_a_program_is_at_a_task_it_shows_and_it_is_given_its_time, .timeout = 60)
+{
+    static struct rig r;
+    struct script script = usual();
+    script.waits = true;
+    cr_assert_eq(rig_open(&r, &script), 0, "%s", r.err.text);
+    rig_attach(&r);
+    rig_hold(&r, 0);
+    step(&r);
+    rig_close(&r);
 }
 
 Test(backend_program, the_image_is_asked_for_once_a_step_and_given_before_the_next_task, .timeout = 60)
