@@ -222,6 +222,31 @@ Test(operator_view, a_node_that_is_cordoned_may_go)
     js_free(object);
 }
 
+/* In whatever order they stand there. */
+Test(operator_view, of_several_taints_the_surest_counts_and_of_those_the_one_that_promises_least)
+{
+    static const char spot[] = "aws-node-termination-handler/spot-itn";
+    static const char *const taints[] = {spot, "karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler",
+                                         "aws-node-termination-handler/rebalance-recommendation"};
+    enum { TAINTS = sizeof taints / sizeof *taints };
+    for (int first = 0; first < 2 * TAINTS; first++) {
+        struct node_view node;
+        struct str text = str_init(2048);
+        str_adds(&text, "{\"metadata\":{\"name\":\"n\"},\"spec\":{\"unschedulable\":true,\"taints\":[");
+        for (int i = 0; i < TAINTS; i++)
+            str_addf(&text, "%s{\"key\":\"%s\",\"effect\":\"NoSchedule\"}", i ? "," : "",
+                     taints[(first + (first < TAINTS ? i : TAINTS - i)) % TAINTS]);
+        str_adds(&text, "]}}");
+        struct js *object = json(str_text(&text));
+        cr_assert_eq(node_project(object, &node, NULL), 0);
+        cr_assert(strstr(node.leave, spot), "%d: %s", first, node.leave);
+        cr_assert_eq(node.lead_ms, 120000, "%d", first);
+        cr_assert(*node.may_leave, "which is left when the others are taken back");
+        js_free(object);
+        str_clear(&text);
+    }
+}
+
 Test(operator_view, taints_that_announce_the_end_are_leave_signals_and_hiccups_are_not)
 {
     static const struct {
