@@ -326,12 +326,14 @@ static void read_end(const struct js *pod_status, struct pod_view *pod)
         pod->finished_ms = told_ms;
 }
 
-/* One without a key is for all taints. */
+/* One without a key is for all taints, one without an effect for each; Karpenter's is NoSchedule. */
 static bool tolerates_karpenter(const struct js *list)
 {
     for (size_t i = 0; i < js_size(list); i++) {
         const char *key = js_as_string(js_get(js_at(list, i), "key"));
-        if (!key || !*key || notice_of_taint(key) == NOTICE_KARPENTER)
+        const char *effect = js_as_string(js_get(js_at(list, i), "effect"));
+        bool against = !effect || !*effect || !strcmp(effect, "NoSchedule");
+        if (against && (!key || !*key || notice_of_taint(key) == NOTICE_KARPENTER))
             return true;
     }
     return false;

@@ -54,6 +54,9 @@ Test(operator_view, a_pod_that_tolerates_karpenters_taint_or_all_is_not_drained)
     } table[] = {{"[]", false},
                  {"[{\"key\":\"nvidia.com/gpu\",\"operator\":\"Exists\"}]", false},
                  {"[{\"key\":\"nvidia.com/gpu\"},{\"key\":\"karpenter.sh/disrupted\"}]", true},
+                 {"[{\"operator\":\"Exists\",\"effect\":\"NoExecute\"}]", false},
+                 {"[{\"key\":\"karpenter.sh/disrupted\",\"effect\":\"NoExecute\"}]", false},
+                 {"[{\"operator\":\"Exists\",\"effect\":\"NoSchedule\"}]", true},
                  {"[{\"operator\":\"Exists\"}]", true}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         struct pod_view pod;
