@@ -13,6 +13,7 @@
 #include "common/base/str.h"
 #include "common/net/resolve.h"
 #include "common/notice/page.h"
+#include "common/notice/repeats.h"
 #include "common/os/config.h"
 #include "common/os/log.h"
 
@@ -33,6 +34,7 @@ struct listener {
     struct notice_pace pace;
     int failures;
     char trouble[RM_WHY_MAX]; /* said, and not over */
+    struct repeats troubles, words;
     struct heed heed;
     struct notices notices;
     bool complete;                    /* see watch.h */
@@ -42,6 +44,15 @@ struct listener {
 };
 
 /* ---- what is heard ---- */
+
+/* Whoever answers may tell and take back one notice for ever. */
+static bool is_to_be_said(struct listener *l, const char *word, const struct notice *notice)
+{
+    char sentence[120];
+    int64_t more;
+    snprintf(sentence, sizeof sentence, "%s %s", word, notice_kind(notice->source)->name);
+    return repeats_say(&l->words, sentence, loop_now(l->loop), &more);
+}
 
 static void heed(void *ctx)
 {
@@ -82,10 +93,11 @@ static void hear_notices(struct listener *l, const struct notices *heard, bool w
     if (complete && !l->complete)
         log_info("notices are heard", "at=%s", l->at);
     l->complete = l->complete || complete;
-    if (is && is->certainty == NOTICE_MAY && (!was || was->source != is->source))
+    if (is && is->certainty == NOTICE_MAY && (!was || was->source != is->source) &&
+        is_to_be_said(l, "may", is))
         log_info("notice", "source=%s cause=%s certainty=may", notice_kind(is->source)->name,
                  notice_cause_name(is->cause));
-    if (was && !is)
+    if (was && !is && is_to_be_said(l, "withdrawn", was))
         log_info("notice withdrawn", "source=%s", notice_kind(was->source)->name);
     tell_agent(l);
     heed(l);
@@ -110,7 +122,11 @@ static void trouble(struct listener *l, const char *why)
     if (!strcmp(l->trouble, why))
         return;
     text_copy(l->trouble, sizeof l->trouble, why);
-    log_warn("no notices are heard", "at=%s why=\"%s\"", l->at, why);
+    char line[RM_WHY_MAX + 64];
+    text_copy(line, sizeof line, why);
+    repeats_thin(&l->troubles, loop_now(l->loop), line, sizeof line);
+    if (line[0])
+        log_warn("no notices are heard", "at=%s why=\"%s\"", l->at, line);
 }
 
 static int body_came(void *ctx, int status, const void *bytes, size_t count)

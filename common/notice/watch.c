@@ -500,6 +500,7 @@ void watch_answer(struct watch *w, int slot, const struct watch_answer *answer, 
               "an answer to question %d, which nobody asked", slot);
     struct watch_slot *s = &w->slot[slot];
     int topic = s->asked;
+    int64_t revision = w->revision;
     say[0] = 0;
     s->asked = TOPIC_NONE;
     if (topic == TOPIC_AWS_TOKEN && w->cloud == WATCH_AWS)
@@ -510,4 +511,5 @@ void watch_answer(struct watch *w, int slot, const struct watch_answer *answer, 
         answer_look(w, answer, now, say);
     else
         answer_topic(w, s, answer, now, say);
+    repeats_thin(w->revision == revision ? &w->troubles : &w->words, now, say, WATCH_SAY_MAX);
 }

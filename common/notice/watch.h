@@ -9,9 +9,9 @@
  *
  * Only a whole answer of the vendor's form changes what is known: whatever else comes (nobody there, a token
  * refused, a redirect, an error, silence, too much, no JSON) is one sentence, until it is over or another
- * one, and the question is asked again with growing pauses. Where all questions fail again and again the
- * cloud is looked for anew. Moments are converted by the answer's own Date; one that is long past is no
- * notice. */
+ * one, and the question is asked again with growing pauses. A sentence that comes again and again is said
+ * ever more rarely (repeats.h). Where all questions fail again and again the cloud is looked for anew.
+ * Moments are converted by the answer's own Date; one that is long past is no notice. */
 #ifndef RM_NOTICE_WATCH_H
 #define RM_NOTICE_WATCH_H
 
@@ -19,6 +19,7 @@
 
 #include "common/notice/notice.h"
 #include "common/notice/pool.h"
+#include "common/notice/repeats.h"
 
 enum watch_cloud { WATCH_UNKNOWN, WATCH_AWS, WATCH_GCE, WATCH_AZURE };
 const char *watch_cloud_name(enum watch_cloud cloud); /* "aws"; "" for WATCH_UNKNOWN */
@@ -69,8 +70,9 @@ struct watch {
     char token[WATCH_TOKEN_MAX]; /* of AWS; "" none */
     char machine[128];           /* its own name, of Azure */
     struct watch_slot slot[WATCH_SLOTS];
-    struct machine_pool pool; /* asked for beside all this: pool.h */
-    int looked;               /* rounds of all clouds without an answer */
+    struct machine_pool pool;       /* asked for beside all this: pool.h */
+    int looked;                     /* rounds of all clouds without an answer */
+    struct repeats troubles, words; /* what was said of either; notices have room of their own */
     struct notices notices;
     bool complete;    /* of each question there was an answer to rely on: what is not known is not so */
     int64_t revision; /* grows with each change of the notices, and with the first complete word */

@@ -48,7 +48,7 @@ static void allocate(struct op_slot *slot)
         slot->attempt++;
     slot->state = OP_SLOT_WANTED;
     slot->asked = false;
-    slot->told_ms = 0;
+    slot->told_ms = slot->until_ms = 0;
 }
 
 static bool is_quarantined(const struct planner *p, int index)

@@ -19,6 +19,7 @@
  * to leave by us. */
 #include <string.h>
 
+#include "common/notice/notice.h"
 #include "common/wire/question.h"
 #include "operator/core/plan_parts.h"
 #include "operator/core/pod.h"
@@ -74,11 +75,26 @@ static int others_staying(const struct planner *p, int index)
     return count;
 }
 
+/* When its machine goes by its Node's taint, as far as is known: no Node says when a taint came, and what is
+ * promised counts from when it was first seen. Of two that stand only the one that promises less is told of:
+ * where the first one's moment is nearer it stays, and where the nearer one is taken back the other's counts
+ * from the first word on. */
+static int64_t gone_at(const struct planner *p, int index, const struct node_view *node)
+{
+    static const int64_t same_ms = NOTICE_SAME_MOMENT / RM_MS;
+    const struct op_slot *slot = &p->next.workers.slot[index];
+    int64_t now_ms = p->s->now_ms / 1000 * 1000, known_ms = slot->until_ms;
+    if (!known_ms || now_ms + node->lead_ms < known_ms - same_ms)
+        return now_ms + node->lead_ms;
+    if (slot->told_ms && slot->told_ms + node->lead_ms > known_ms + same_ms)
+        return slot->told_ms + node->lead_ms;
+    return known_ms;
+}
+
 /* Half of what the taint promises is for the replacement, the other half for the leave. */
 static int64_t held_until(const struct planner *p, int index, const struct node_view *node)
 {
-    int64_t told_ms = p->next.workers.slot[index].told_ms;
-    return (told_ms ? told_ms : p->s->now_ms) + node->lead_ms / 2;
+    return gone_at(p, index, node) - node->lead_ms / 2;
 }
 
 /* Also while no coordinator is there, who would let it go with what it holds. */
@@ -152,36 +168,65 @@ void surge_ask(struct planner *p)
         }
 }
 
-/* A word that its metadata says as well its coordinator tells. Of one on a Node that goes for good, or is not
- * to be seen, nothing is withdrawn. */
-static void tell_of(struct planner *p, int index)
+static void tell_received(struct planner *p, int index, const struct node_view *node, bool will)
+{
+    const char *why = will ? node->leave : node->may_leave;
+    bool karpenters = placed_pod(p, index)->undrained && strstr(why, "karpenter.sh/");
+    plan_event(p, false, "NoticeReceived", "Replace", "worker %d: its machine %s go: %.80s %s%s", index,
+               will ? "will" : "may", node->name, why,
+               karpenters ? "; its pod tolerates it, so Karpenter won't drain it" : "");
+}
+
+/* What stands in the slot is what was told: once for each word, and again where it is surer, or its moment is
+ * another one. A word that its metadata says as well, or a surer one, its coordinator tells. */
+static void tell_word(struct planner *p, int index, const struct node_view *node, int64_t until_ms)
 {
     struct op_slot *slot = &p->next.workers.slot[index];
-    const struct pod_view *pod = placed_pod(p, index);
-    const struct node_view *node = find_node(p, pod);
     const struct op_present *there = present(p, index);
-    bool heard = there && (there->may_go || there->will_go);
-    if (!node || slot->state != OP_SLOT_PRESENT)
+    bool will = until_ms != 0, surer_heard = there && there->will_go;
+    bool heard = surer_heard || (there && there->may_go && !will);
+    int64_t now_ms = p->s->now_ms / 1000 * 1000;
+    if (!slot->told_ms || (will && until_ms != slot->until_ms)) {
+        if (heard)
+            return;
+        tell_received(p, index, node, will);
+        if (!slot->told_ms || !slot->until_ms)
+            slot->told_ms = now_ms;
+    } else if (!will && slot->until_ms) {
+        if (!surer_heard)
+            plan_event(p, false, "NoticeWithdrawn", "Replace",
+                       "worker %d: its machine %s will not go for sure any more: it %s", index, node->name,
+                       node->may_leave);
+        slot->told_ms = now_ms;
+    }
+}
+
+/* Of one on a Node that goes for good, or is not to be seen, nothing is withdrawn. The moment is kept also
+ * where others tell of it. */
+static void tell_of(struct planner *p, int index, bool aloud)
+{
+    struct op_slot *slot = &p->next.workers.slot[index];
+    const struct node_view *node = find_node(p, placed_pod(p, index));
+    const struct op_present *there = present(p, index);
+    if (!node || slot->state != OP_SLOT_PRESENT || (*node->leave && !node->lead_ms))
         return;
-    bool will = is_tainted(p, index);
-    const char *why = will ? node->leave : node->may_leave;
-    bool karpenters = pod->undrained && strstr(why, "karpenter.sh/");
-    if (*why && !slot->told_ms && !heard) {
-        plan_event(p, false, "NoticeReceived", "Replace", "worker %d: its machine %s go: %.80s %s%s", index,
-                   will ? "will" : "may", node->name, why,
-                   karpenters ? "; its pod tolerates it, so Karpenter won't drain it" : "");
-        slot->told_ms = p->s->now_ms / 1000 * 1000;
-    } else if (slot->told_ms && !*node->may_leave && !*node->leave) {
-        plan_event(p, false, "NoticeWithdrawn", "Replace",
-                   "worker %d: its machine %s does not go: nobody says so any more", index, node->name);
+    int64_t until_ms = *node->leave ? gone_at(p, index, node) : 0;
+    if (aloud && (*node->leave || *node->may_leave))
+        tell_word(p, index, node, until_ms);
+    else if (aloud && slot->told_ms) {
+        if (!there || (!there->may_go && !there->will_go))
+            plan_event(p, false, "NoticeWithdrawn", "Replace",
+                       "worker %d: its machine %s does not go: nobody says so any more", index, node->name);
         slot->told_ms = 0;
     }
+    slot->until_ms = until_ms;
 }
 
 void surge_tell(struct planner *p)
 {
-    for (int i = 0; i < RM_WORKERS_MAX && p->mode == OP_RUN && !p->finishing; i++)
-        tell_of(p, i);
+    bool aloud = p->mode == OP_RUN && !p->finishing;
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        tell_of(p, i, aloud);
 }
 
 /* "relieve=2.1,4.3&stay=3": of whom that stands in the status, so that it is known why they went. */

@@ -102,19 +102,21 @@ void part_read_only_root(struct js *container)
     part_default_bool(object_at(container, "securityContext"), "readOnlyRootFilesystem", true);
 }
 
-static bool tolerates(const struct js *list, const char *key)
+/* A toleration without a key is for all taints, one without an effect for each. */
+static bool tolerates(const struct js *list, const char *key, const char *effect)
 {
     for (size_t i = 0; i < js_size(list); i++) {
         const char *own = js_as_string(js_get(js_at(list, i), "key"));
-        if (!own || !*own || !strcmp(own, key))
-            return true; /* a toleration without a key is for all taints */
+        const char *against = js_as_string(js_get(js_at(list, i), "effect"));
+        if ((!own || !*own || !strcmp(own, key)) && (!against || !*against || !strcmp(against, effect)))
+            return true;
     }
     return false;
 }
 
 static void tolerate(struct js *list, const char *key, const char *value, const char *effect, int seconds)
 {
-    if (tolerates(list, key))
+    if (tolerates(list, key, effect))
         return;
     struct js *o = js_object();
     js_set_string(o, "key", key);

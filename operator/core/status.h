@@ -72,6 +72,7 @@ struct op_slot {
     bool asked;       /* its coordinator is asked to let it go when another one has come in its place */
     int64_t quick_ms; /* ...the last of them then */
     int64_t told_ms; /* when it was told that its Node says that it may go, or will; 0: that does not stand */
+    int64_t until_ms; /* when its machine goes by its Node's taint; 0: it only may, or nobody says */
 };
 
 struct op_progress {

@@ -222,6 +222,7 @@ static const struct status_row slot_rows[] = {
     {"quickEndTime", .kind = ROW_INSTANT, SLOT(quick_ms)},
     {"asked", .kind = ROW_FLAG, .when = ROW_SET, SLOT(asked)},
     {"noticeTime", .kind = ROW_INSTANT, SLOT(told_ms)},
+    {"noticeUntil", .kind = ROW_INSTANT, SLOT(until_ms)},
     {0},
 };
 

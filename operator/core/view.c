@@ -326,12 +326,14 @@ static void read_end(const struct js *pod_status, struct pod_view *pod)
         pod->finished_ms = told_ms;
 }
 
-/* One without a key is for all taints. */
+/* One without a key is for all taints, one without an effect for each; Karpenter's is NoSchedule. */
 static bool tolerates_karpenter(const struct js *list)
 {
     for (size_t i = 0; i < js_size(list); i++) {
         const char *key = js_as_string(js_get(js_at(list, i), "key"));
-        if (!key || !*key || notice_of_taint(key) == NOTICE_KARPENTER)
+        const char *effect = js_as_string(js_get(js_at(list, i), "effect"));
+        bool against = !effect || !*effect || !strcmp(effect, "NoSchedule");
+        if (against && (!key || !*key || notice_of_taint(key) == NOTICE_KARPENTER))
             return true;
     }
     return false;
@@ -375,15 +377,19 @@ int pod_project(const struct js *object, struct pod_view *ret, struct error *err
  * before it has a replacement, waits for that up to an hour, and takes the taint back where none comes (its
  * disruption queue, v1.13); that the node goes is certain once it is deleted, and then its drain begins. The
  * autoscaler's candidates are nodes that it looks at, most of which stay, and workers on one say themselves
- * that it is in use. What is out of service is gone already: pods there are seen to be lost. */
+ * that it is in use. What is out of service is gone already: pods there are seen to be lost. Of several by
+ * which it will go the one counts that promises least, in whatever order they stand there. */
 static void read_taint(const char *key, struct node_view *node)
 {
     enum notice_source source = notice_of_taint(key);
     if (source == NOTICE_SOURCES || source == NOTICE_AUTOSCALER_CANDIDATE || source == NOTICE_OUT_OF_SERVICE)
         return;
     if (notice_kind(source)->certainty == NOTICE_WILL) {
+        int64_t lead_ms = notice_kind(source)->lead / RM_MS;
+        if (*node->leave && node->lead_ms <= lead_ms)
+            return;
         snprintf(node->leave, sizeof node->leave, "has the taint %.100s", key);
-        node->lead_ms = notice_kind(source)->lead / RM_MS;
+        node->lead_ms = lead_ms;
     } else if (source != NOTICE_CORDON) /* which spec.unschedulable says as well, and in better words */
         snprintf(node->may_leave, sizeof node->may_leave, "has the taint %.100s", key);
 }

@@ -33,7 +33,8 @@ VARIANTS = [
     "arch=,openshift=true,rbac.aggregate=false,logLevel=debug,podLabels.team=ml,serviceAccount.annotations.role=arn",
     "extraEnv[0].name=HTTPS_PROXY,extraEnv[0].value=http://proxy:3128,extraArgs={--coordinator-port=7070,--qps=9}",
     "metrics.open=true,metrics.namespaceSelector.team=ops,openshift=true", "prices.configMap=machine-prices", AFFINITY,
-    "nodeAgent.enabled=true,image.pullSecrets={a},nodeAgent.nodeSelector.pool=spot", "nodeAgent.enabled=true,nodeAgent.createNamespace=false,openshift=true"]
+    "nodeAgent.enabled=true,image.pullSecrets={a},nodeAgent.nodeSelector.pool=spot", "nodeAgent.enabled=true,nodeAgent.createNamespace=false,openshift=true",
+    "nodeAgent.enabled=true,nodeAgent.priorityClassName=,nodeAgent.metadata=http://[fd00:ec2::254]:80/"]
 
 
 @pytest.fixture(name="helm", scope="module")
@@ -70,7 +71,8 @@ def test_helm_has_nothing_against_the_chart(helm):
     ("image.registry=example.invalid/", "registry"), ("metrics.interval=often", "interval"), ("logLevel=loud", "logLevel"),
     ("extraArgs={qps=9}", "extraArgs"), ("openshift=4", "openshift"), ("metrics.namespaceSelector.team=-ops", "team"),
     ("metrics.namespaceSelector.-team=ops", "team"), ("prices.configMap=A_b", "configMap"),
-     ("nodeAgent.port=0", "port"), ("nodeAgent.namespace=A", "namespace")])
+     ("nodeAgent.port=0", "port"), ("nodeAgent.namespace=A", "namespace"),
+     ("nodeAgent.priorityClassName=High", "priorityClassName"), ("nodeAgent.metadata=169.254.169.254", "metadata")])
 def test_a_value_that_is_none_is_refused_by_name(helm, setting, sentence):
     with pytest.raises(RuntimeError) as why:
         render(helm, "--set", setting)
@@ -158,6 +160,54 @@ def test_a_nodes_agent_has_its_machines_network_and_nothing_else(helm, api_clust
     assert container["securityContext"] == {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
     assert pod["nodeSelector"] == {"pool": "spot", "kubernetes.io/arch": "amd64"}
     assert container["command"] == ["ringmaster-agent", "node", "--listen", "$(HOST_IP)", "--port", "7999"]
+
+
+def node_agent(helm, api_cluster, settings):
+    """What the chart makes of it, by kind."""
+    text = render(helm, "--set", f"nodeAgent.enabled=true,{settings}", "--show-only", "templates/nodeagent.yaml")
+    made = json.loads(rig.Kubectl(api_cluster, "ringmaster-node")("apply", "--dry-run=client", "-f", "-", "-o", "json", stdin=text))
+    return {o["kind"]: o for o in made.get("items", [made])}
+
+
+def test_a_nodes_agent_has_its_place_on_a_node_that_is_full_or_tainted(helm, api_cluster):
+    made = node_agent(helm, api_cluster, "nodeAgent.port=7072")
+    pod = made["DaemonSet"]["spec"]["template"]["spec"]
+    assert pod["priorityClassName"] == "system-node-critical" and pod["tolerations"] == [{"operator": "Exists"}]
+    assert pod["containers"][0]["resources"]["requests"] == {"cpu": "10m", "memory": "16Mi"}
+    assert made["ResourceQuota"]["spec"]["scopeSelector"]["matchExpressions"] == [
+        {"scopeName": "PriorityClass", "operator": "In", "values": ["system-node-critical"]}]
+    assert made["ResourceQuota"]["metadata"]["namespace"] == made["DaemonSet"]["metadata"]["namespace"] == "ringmaster-node"
+    made = node_agent(helm, api_cluster, "nodeAgent.priorityClassName=")
+    assert "priorityClassName" not in made["DaemonSet"]["spec"]["template"]["spec"] and "ResourceQuota" not in made
+    assert "ResourceQuota" not in node_agent(helm, api_cluster, "nodeAgent.priorityClassName=high")
+    assert list(node_agent(helm, api_cluster, "nodeAgent.createNamespace=false")) == ["DaemonSet"]
+
+
+def test_a_nodes_agent_is_admitted_where_the_chart_puts_it(helm, api_cluster):
+    """By the namespace's standard, the class and the quota. Until the quota is counted for the first time nobody is."""
+    there = rig.Kubectl(api_cluster, "agents-of-nodes")
+    there.apply(render(helm, "--set", "nodeAgent.enabled=true,nodeAgent.namespace=agents-of-nodes", "--show-only", "templates/nodeagent.yaml"))
+    template = there.get("daemonset", "ringmaster-node")["spec"]["template"]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "agent", "labels": template["metadata"]["labels"]}, "spec": template["spec"]}
+
+    def admitted():
+        try:
+            there.apply(pod)
+            return there.get("pod", "agent")
+        except RuntimeError as why:
+            assert "status unknown for quota" in str(why) or "serviceaccount" in str(why), why
+            return None
+    try:
+        spec = processes.until(admitted, "it is admitted", 60)["spec"]
+        assert spec["priorityClassName"] == "system-node-critical" and spec["priority"] == 2000001000
+        there.until(lambda quota: quota.get("status", {}).get("used") == {"pods": "1"}, "the quota counts it", "quota", "ringmaster-node")
+    finally:
+        rig.Kubectl(api_cluster)("delete", "namespace", "agents-of-nodes", "--wait=false")
+
+
+def test_a_nodes_agent_asks_where_it_is_told_that_the_metadata_answers(helm, api_cluster):
+    made = node_agent(helm, api_cluster, "nodeAgent.metadata=http://[fd00:ec2::254]")
+    assert made["DaemonSet"]["spec"]["template"]["spec"]["containers"][0]["command"][-2:] == ["--metadata", "http://[fd00:ec2::254]"]
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

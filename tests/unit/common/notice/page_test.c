@@ -39,6 +39,34 @@ Test(page, what_one_writes_the_other_reads_with_the_time_that_is_left)
     str_clear(&text);
 }
 
+/* To somebody who hears both, in either order. */
+Test(page, what_the_machines_agent_tells_and_what_is_heard_from_the_metadata_is_one_notice)
+{
+    struct watch watch;
+    struct notices all = {.count = 0};
+    struct str text = str_init(NOTICE_PAGE_MAX);
+    struct notice azure = {.source = NOTICE_AZURE,
+                           .cause = NOTICE_CAUSE_MAINTENANCE,
+                           .certainty = NOTICE_WILL,
+                           .until = 800 * RM_S,
+                           .id = "602d9444-d2cd-49c7-8624-8643e7171297"};
+    for (int network_first = 0; network_first < 2; network_first++) {
+        all.count = 0;
+        watch_init(&watch, 1, 0);
+        notices_take(&watch.notices, &azure);
+        str_reset(&text);
+        notice_page_write(&watch, 500 * RM_S, &text);
+        cr_assert_eq(read_text(str_text(&text)), 0, "%s", err.text);
+        const struct notice *told = notices_first(&page.notices);
+        notices_take(&all, network_first ? told : &azure);
+        cr_assert_eq(notices_take(&all, network_first ? &azure : told), NOTICE_SAME);
+        cr_assert_eq(all.count, 1, "one machine, one cause, one event");
+        cr_assert_eq(notice_change(told, notices_first(&all)), NOTICE_SAME);
+        cr_assert(notices_withdraw(&all, NOTICE_AZURE, azure.id, NULL), "and one word takes it back");
+    }
+    str_clear(&text);
+}
+
 Test(page, of_a_year_no_more_is_believed_than_twice_what_the_vendor_promises)
 {
     cr_assert_eq(

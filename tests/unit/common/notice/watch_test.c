@@ -2,6 +2,7 @@
 #include "common/notice/watch.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/str.h"
@@ -410,4 +411,55 @@ Test(watch, a_late_answer_of_a_cloud_that_was_given_up_means_nothing, .init = ar
     cr_assert_null(known());
     cr_assert_eq(w.cloud, WATCH_UNKNOWN);
     cr_assert_str_eq(asks(), "/latest/api/token");
+}
+
+/* ---- a log that nobody empties ---- */
+
+enum trouble { TURNS, VARIES, CIRCLES, FLAPS, STALES, TROUBLES };
+
+/* What a server that is never well says to the question that is asked. */
+static void answer_badly(enum trouble how, int round)
+{
+    static const char event[] = "{\"DocumentIncarnation\":1,\"Events\":[{\"EventId\":\"a\",\"EventType\":"
+                                "\"Preempt\",\"Resources\":[\"gpu_3\"],\"EventStatus\":\"Started\","
+                                "\"NotBefore\":\"\"}]}";
+    static const char none[] = "{\"DocumentIncarnation\":2,\"Events\":[]}";
+    char body[64];
+    snprintf(body, sizeof body, "{\"action\":\"%c%c dance\"}", 'a' + round % 26, 'a' + round / 26 % 26);
+    bool token = strstr(q.path, "/token") != NULL, spot = strstr(q.path, "/spot/") != NULL;
+    if (token)
+        hears(q.slot, how == FLAPS ? 404 : 200, "TOKEN==");
+    else if (how == FLAPS && strstr(q.path, "/name"))
+        hears(q.slot, 200, "gpu_3");
+    else if (how == FLAPS)
+        hears(q.slot, 200, round % 2 ? event : none);
+    else if (how == CIRCLES)
+        hears(q.slot, 500, "");
+    else if (!spot)
+        hears(q.slot, 404, "");
+    else if (how == TURNS)
+        hears(q.slot, round % 2 ? 404 : 500, "");
+    else if (how == VARIES)
+        hears(q.slot, 200, body);
+    else
+        hears(q.slot, round % 2 ? 404 : 200, "{\"action\":\"terminate\",\"time\":\"2027-01-15T02:00:00Z\"}");
+}
+
+Test(watch, whatever_is_told_again_and_again_is_ever_more_rarely_a_line_of_the_log, .init = arrange)
+{
+    static const rm_time day = 24 * 3600 * RM_S;
+    for (int how = 0; how < TROUBLES; how++) {
+        arrange();
+        int said = 0, rounds = 0, counted = 0;
+        while (now < day && rounds < 200000) {
+            asks();
+            answer_badly((enum trouble)how, rounds++);
+            said += say[0] != 0;
+            counted += strstr(say, " more were not said)") != NULL;
+        }
+        cr_assert_geq(now, day, "%d", how);
+        cr_assert_gt(said, 1, "%d", how);
+        cr_assert_leq(said, 24 * 9, "%d: %d of %d answers", how, said, rounds);
+        cr_assert_gt(counted, 0, "%d: how often is told", how);
+    }
 }

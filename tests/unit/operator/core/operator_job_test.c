@@ -141,6 +141,7 @@ Test(operator_job, a_status_comes_back_from_its_text_as_it_was)
     s->workers.slot[63] = (struct op_slot){.state = OP_SLOT_SKIPPED, .attempt = 4};
     s->workers.slot[1].asked = true;
     s->workers.slot[2].told_ms = 1790000002000;
+    s->workers.slot[2].until_ms = 1790000122000;
     s->checkpoint =
         (struct op_checkpoint){.known = true, .step = 800, .uri = "s3://a/b", .saved_ms = 1790000001000};
     s->interval = (struct op_interval){.known = true,
@@ -156,7 +157,7 @@ Test(operator_job, a_status_comes_back_from_its_text_as_it_was)
     struct js *object = js_parse(str_text(&first), first.length, "status", &err);
     status_read(object, &again);
     cr_assert(again.workers.slot[1].asked && again.workers.slot[2].told_ms == 1790000002000 &&
-              !again.workers.slot[1].told_ms);
+              again.workers.slot[2].until_ms == 1790000122000 && !again.workers.slot[1].told_ms);
     status_write(&again, "tiny", &second);
     cr_assert_str_eq(str_text(&first), str_text(&second));
     js_free(object);

@@ -1,4 +1,5 @@
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -164,6 +165,24 @@ static bool worker_has(const char *changes, const char *wanted)
     str_clear(&text);
     cast_free(c);
     return has;
+}
+
+/* As templates have it that go to any tainted pool. The 30 s of a lost node are about another effect. */
+Test(operator_pod, a_toleration_of_one_effect_takes_the_place_of_none_of_another)
+{
+    static const char lost[] = "{\"key\":\"node.kubernetes.io/unreachable\",\"operator\":\"Exists\","
+                               "\"effect\":\"NoExecute\",\"tolerationSeconds\":30}";
+    static const char of[] =
+        "{\"workers\":{\"template\":{\"spec\":{\"tolerations\":[{\"operator\":\"Exists\"%s}]}}}}";
+    static const struct {
+        const char *effect;
+        bool own;
+    } cases[] = {{",\"effect\":\"NoSchedule\"", true}, {",\"effect\":\"NoExecute\"", false}, {"", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char changes[200];
+        snprintf(changes, sizeof changes, of, cases[i].effect);
+        cr_assert_eq(worker_has(changes, lost), cases[i].own, "%s", changes);
+    }
 }
 
 Test(operator_pod, a_worker_asks_for_the_disk_that_its_cache_may_fill_and_for_none_where_it_fills_none)

@@ -273,6 +273,139 @@ Test(operator_surge,
     cast_free(c);
 }
 
+static const int64_t second_ms = 1000;
+
+static bool tells_will(struct cast *c)
+{
+    return told_so(c, "NoticeReceived",
+                   "worker 2: its machine will go: node-2 has the taint "
+                   "aws-node-termination-handler/spot-itn") == 1;
+}
+
+/* All three are needed, and the machine of worker 2 is cordoned or has a taint, or both. */
+static struct cast *all_needed(bool cordoned, int64_t lead_ms)
+{
+    struct cast *c = cast_training("{\"workers\":{\"min\":3}}");
+    if (cordoned)
+        cordon(c, 2);
+    if (lead_ms)
+        taint(c, 2, lead_ms);
+    cast_settle(c);
+    return c;
+}
+
+static void later(struct cast *c, int64_t ms)
+{
+    c->now_ms += ms;
+    c->answered_ms = c->now_ms;
+}
+
+Test(operator_surge, a_word_that_becomes_surer_is_told_anew_and_its_time_counts_from_then_on)
+{
+    struct cast *c = all_needed(true, 0);
+    later(c, 3600 * second_ms);
+    cast_settle(c);
+    taint(c, 2, 120 * second_ms);
+    cr_assert(tells_will(c));
+    cast_settle(c);
+    cr_assert_not(tells_will(c), "once");
+    later(c, 59 * second_ms);
+    all_stay(c);
+    later(c, second_ms);
+    cast_settle(c);
+    cr_assert_eq(slot(c, 2)->state, OP_SLOT_ENDED);
+    cast_free(c);
+}
+
+/* Its metadata told a rebalance, say. */
+Test(operator_surge, no_milder_word_of_its_metadata_hides_that_its_node_says_it_will_go)
+{
+    struct cast *c = cast_training("{\"workers\":{\"min\":3}}");
+    c->coordinator.worker[2].may_go = true;
+    cast_settle(c);
+    taint(c, 2, 120 * second_ms);
+    cr_assert(tells_will(c));
+    cast_settle(c);
+    cr_assert_not(tells_will(c), "once");
+    later(c, 60 * second_ms);
+    cast_settle(c);
+    cr_assert_eq(slot(c, 2)->state, OP_SLOT_ENDED, "half of its time is over");
+    cast_free(c);
+}
+
+Test(operator_surge, of_two_taints_that_come_one_after_the_other_the_nearer_end_counts)
+{
+    for (int close = 0; close < 2; close++) { /* the second one's end is the nearer one, or the first one's */
+        struct cast *c = all_needed(false, 1200 * second_ms);
+        later(c, close ? 590 * second_ms : 300 * second_ms);
+        taint(c, 2, close ? 1100 * second_ms : 120 * second_ms);
+        cr_assert_eq(tells_will(c), !close, "what ends no sooner is no news");
+        cast_settle(c);
+        all_stay(c);
+        later(c, 60 * second_ms);
+        cast_settle(c);
+        cr_assert_eq(slot(c, 2)->state, OP_SLOT_ENDED, "%d", close);
+        cast_free(c);
+    }
+}
+
+Test(operator_surge, a_nearer_taint_that_is_taken_back_leaves_the_other_with_its_own_end)
+{
+    struct cast *c = all_needed(false, 600 * second_ms);
+    later(c, 10 * second_ms);
+    taint(c, 2, 120 * second_ms);
+    cast_settle(c);
+    later(c, 20 * second_ms);
+    taint(c, 2, 600 * second_ms);
+    cr_assert(tells_will(c), "its time is another one");
+    cast_settle(c);
+    cr_assert_not(tells_will(c), "once");
+    later(c, 269 * second_ms);
+    all_stay(c);
+    later(c, second_ms);
+    cast_settle(c);
+    cr_assert_eq(slot(c, 2)->state, OP_SLOT_ENDED);
+    cast_free(c);
+}
+
+Test(operator_surge, a_will_that_is_taken_back_leaves_the_may_beside_it_and_comes_again_with_a_new_time)
+{
+    static const char milder[] = "worker 2: its machine node-2 will not go for sure any more: it is cordoned";
+    struct cast *c = all_needed(true, 120 * second_ms);
+    later(c, 30 * second_ms);
+    *c->node[2].leave = 0;
+    c->node[2].lead_ms = 0;
+    cr_assert_eq(told_so(c, "NoticeWithdrawn", milder), 1);
+    cast_settle(c);
+    cr_assert_eq(told_so(c, "NoticeWithdrawn", milder), 0, "once");
+    later(c, 600 * second_ms);
+    all_stay(c);
+    taint(c, 2, 120 * second_ms);
+    cr_assert(tells_will(c));
+    all_stay(c);
+    later(c, 60 * second_ms);
+    cast_settle(c);
+    cr_assert_eq(slot(c, 2)->state, OP_SLOT_ENDED);
+    cast_free(c);
+}
+
+Test(operator_surge, a_taint_that_is_taken_back_is_no_end_of_what_its_metadata_says)
+{
+    struct cast *c = cast_training("{\"workers\":{\"min\":3}}");
+    taint(c, 2, 120 * second_ms);
+    cast_settle(c);
+    c->coordinator.worker[2].will_go = true;
+    *c->node[2].leave = 0;
+    c->node[2].lead_ms = 0;
+    struct op_plan *plan = cast_plan(c);
+    for (int i = 0; i < plan->events_count; i++)
+        cr_assert_str_neq(plan->event[i].reason, "NoticeWithdrawn", "%s", plan->event[i].note);
+    plan_free(plan);
+    cast_settle(c);
+    cr_assert_not(slot(c, 2)->told_ms);
+    cast_free(c);
+}
+
 static void will_go(struct cast *c, int worker)
 {
     c->coordinator.worker[worker].will_go = true;

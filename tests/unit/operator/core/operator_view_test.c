@@ -54,6 +54,9 @@ Test(operator_view, a_pod_that_tolerates_karpenters_taint_or_all_is_not_drained)
     } table[] = {{"[]", false},
                  {"[{\"key\":\"nvidia.com/gpu\",\"operator\":\"Exists\"}]", false},
                  {"[{\"key\":\"nvidia.com/gpu\"},{\"key\":\"karpenter.sh/disrupted\"}]", true},
+                 {"[{\"operator\":\"Exists\",\"effect\":\"NoExecute\"}]", false},
+                 {"[{\"key\":\"karpenter.sh/disrupted\",\"effect\":\"NoExecute\"}]", false},
+                 {"[{\"operator\":\"Exists\",\"effect\":\"NoSchedule\"}]", true},
                  {"[{\"operator\":\"Exists\"}]", true}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         struct pod_view pod;
@@ -220,6 +223,31 @@ Test(operator_view, a_node_that_is_cordoned_may_go)
     cr_assert_str_eq(node.may_leave, "is cordoned");
     cr_assert_str_eq(node.leave, "");
     js_free(object);
+}
+
+/* In whatever order they stand there. */
+Test(operator_view, of_several_taints_the_surest_counts_and_of_those_the_one_that_promises_least)
+{
+    static const char spot[] = "aws-node-termination-handler/spot-itn";
+    static const char *const taints[] = {spot, "karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler",
+                                         "aws-node-termination-handler/rebalance-recommendation"};
+    enum { TAINTS = sizeof taints / sizeof *taints };
+    for (int first = 0; first < 2 * TAINTS; first++) {
+        struct node_view node;
+        struct str text = str_init(2048);
+        str_adds(&text, "{\"metadata\":{\"name\":\"n\"},\"spec\":{\"unschedulable\":true,\"taints\":[");
+        for (int i = 0; i < TAINTS; i++)
+            str_addf(&text, "%s{\"key\":\"%s\",\"effect\":\"NoSchedule\"}", i ? "," : "",
+                     taints[(first + (first < TAINTS ? i : TAINTS - i)) % TAINTS]);
+        str_adds(&text, "]}}");
+        struct js *object = json(str_text(&text));
+        cr_assert_eq(node_project(object, &node, NULL), 0);
+        cr_assert(strstr(node.leave, spot), "%d: %s", first, node.leave);
+        cr_assert_eq(node.lead_ms, 120000, "%d", first);
+        cr_assert(*node.may_leave, "which is left when the others are taken back");
+        js_free(object);
+        str_clear(&text);
+    }
 }
 
 Test(operator_view, taints_that_announce_the_end_are_leave_signals_and_hiccups_are_not)
