@@ -31,6 +31,7 @@ enum stage {
 struct made {
     rm_time took, data_wait, reduce_time;
     int64_t reduce_bytes;
+    struct msg_transport second;
     bool stop, save;
 };
 
@@ -221,6 +222,7 @@ static void report_progress(struct elastic *st, struct elastic_out *out, int64_t
     m->progress.data_wait = st->made.data_wait;
     m->progress.reduce_time = st->made.reduce_time;
     m->progress.reduce_bytes = st->made.reduce_bytes;
+    m->progress.second = st->made.second;
 }
 
 /* ---- a new ring ---- */
@@ -444,6 +446,8 @@ static void add_up(struct made *made, const struct elastic_result *r)
     made->data_wait += r->data_wait;
     made->reduce_time += r->reduce_time;
     made->reduce_bytes += r->reduce_bytes;
+    if (r->command == CMD_EXCHANGE)
+        made->second = r->second;
 }
 
 static void after_lanes(struct elastic *st, const struct elastic_result *r)

@@ -168,13 +168,14 @@ static int sum_asked(struct sum *s)
 
 static int sum_wait(struct sum *s)
 {
-    int done;
-    for (int turn = 0; (done = sum_asked(s)) == 0; turn++) {
-        if (s->given->pulse)
-            atomic_fetch_add_explicit(s->given->pulse, 1, memory_order_relaxed);
+    int done = 0;
+    for (int turn = 0; done == 0; turn++) {
+        FAULT("nccl-turn");
         if (turn > SPINS)
             poll(NULL, 0, 1);
-        FAULT("nccl-turn");
+        done = sum_asked(s);
+        if (s->given->pulse)
+            atomic_fetch_add_explicit(s->given->pulse, 1, memory_order_relaxed);
     }
     return done;
 }
