@@ -73,7 +73,8 @@ def test_a_worker_killed_inside_of_a_sum_is_left_and_the_next_ring_gets_nccl_ane
     run = finish(job(tmp_path, 2), env=env)
     assert gpu_test.told(run) == alone, run.tail()
     sound(run)
-    assert run.of("recovered") and run.stderr.count(SWITCHED) == 4, run.tail()
+    assert "fault point nccl-turn" in run.stderr and run.of("recovered"), run.tail()
+    assert run.stderr.count(SWITCHED) >= 2, run.tail()
 
 
 @pytest.mark.parametrize("version, drills", [("2.26", ["trainer:0@4", "join@6"]), ("2.32", ["kill:1@5"])])
@@ -121,7 +122,7 @@ def test_a_communicator_that_fails_is_tried_once_more_and_then_is_over(tmp_path,
     assert SWITCHED not in run.stderr, run.tail()
 
 
-@pytest.mark.parametrize("script", ["async-error@1", "error-after@1", "async-error@1,abort-hangs"])
+@pytest.mark.parametrize("script", ["async-error@1", "error-after@1"])
 def test_an_error_of_nccl_costs_no_worker_and_no_bit(tmp_path, finish, alone, script):
     """In a sum it costs a ring; between two sums the words only go by TCP again."""
     env = with_nccl(tmp_path)
@@ -131,6 +132,16 @@ def test_an_error_of_nccl_costs_no_worker_and_no_bit(tmp_path, finish, alone, sc
     sound(run)
     assert "a way for sums among the GPUs failed" in run.stderr and "NCCL failed to " in run.stderr, run.tail()
     assert run.stderr.count(SWITCHED) >= 2, run.tail()
+
+
+def test_a_worker_whose_gpu_is_stuck_in_a_sum_is_left_out_and_no_bit_is_lost(tmp_path, finish, alone):
+    """Nobody may touch the words while NCCL might, and its abort does not return."""
+    env = with_nccl(tmp_path)
+    env = the_first_with(tmp_path, env, RINGMASTER_STANDIN_NCCL=env["RINGMASTER_STANDIN_NCCL"] + "async-error@1,abort-hangs")
+    run = finish(job(tmp_path, 2), env=env)
+    assert gpu_test.told(run) == alone, run.tail()
+    sound(run)
+    assert "is stuck in the GPU, also after its abort" in run.the("workerQuarantined")["cause"], run.tail()
 
 
 def test_floats_whose_order_would_matter_stay_with_the_ring(tmp_path, finish):

@@ -11,6 +11,10 @@ static const uint32_t said_present = 1, said_failed = 2, said_unwilling = 4, sai
 
 static void phase_set(struct second *s, enum second_phase phase, rm_time now)
 {
+    RM_ASSERT(phase != SECOND_MAKES || s->phase == SECOND_OFFERS, "phase %d after %d", (int)phase,
+              (int)s->phase);
+    RM_ASSERT(phase != SECOND_USES || s->phase == SECOND_MAKES, "phase %d after %d", (int)phase,
+              (int)s->phase);
     s->phase = phase;
     s->since = now;
 }
@@ -51,6 +55,7 @@ bool second_uses(const struct second *s)
 static int recent_failures(const struct second *s, rm_time now)
 {
     int recent = 0;
+    RM_ASSERT(s->failures >= 0, "%d failures", s->failures);
     for (int i = 0; i < SECOND_FAILURES && i < s->failures; i++)
         recent += now - s->failed_at[i] < SECOND_REMEMBERS;
     return recent;
@@ -58,6 +63,7 @@ static int recent_failures(const struct second *s, rm_time now)
 
 static bool takes_too_long(const struct second *s, const struct second_own *own, rm_time now)
 {
+    RM_ASSERT(now >= s->since, "phase %d began after now", (int)s->phase);
     bool waits = s->phase == SECOND_MAKES ? !own->ready : s->rank == 0 && !own->named;
     return waits && own->version && now - s->since >= SECOND_PATIENCE;
 }
@@ -91,6 +97,7 @@ static const uint32_t *heard_of(const uint32_t *sum, int rank)
 /* The first rank that says this; -1. */
 static int rank_saying(const struct second *s, const uint32_t *sum, uint32_t what)
 {
+    RM_ASSERT(what, "%d ranks are asked whether they say nothing", s->world);
     for (int r = 0; r < s->world; r++)
         if (heard_of(sum, r)[0] & what)
             return r;
@@ -117,6 +124,7 @@ static int rank_of_other_version(const struct second *s, const uint32_t *sum)
 
 static void note_failure(struct second *s, rm_time now)
 {
+    RM_ASSERT(s->failures < INT32_MAX, "%d failures", s->failures);
     s->failed_at[s->failures++ % SECOND_FAILURES] = now;
 }
 
@@ -129,6 +137,7 @@ static void version_text(uint32_t version, char out[32])
 static bool is_refused(struct second *s, const struct second_own *own, const uint32_t *sum)
 {
     char a[32], b[32];
+    RM_ASSERT(s->world > 1, "offers in a world of %d", s->world);
     int r = rank_without(s, sum);
     if (r >= 0) {
         snprintf(s->why, sizeof s->why, "worker %d has none%s%s", s->worker[r], r == s->rank ? ": " : "",
@@ -153,6 +162,8 @@ static bool is_refused(struct second *s, const struct second_own *own, const uin
 /* Another one is tried; whether all are willing shows in the next header. */
 static enum second_order try_again(struct second *s, const struct second_own *own, int rank, rm_time now)
 {
+    RM_ASSERT(rank < s->world && s->phase != SECOND_NONE, "rank %d of %d failed in phase %d", rank, s->world,
+              (int)s->phase);
     if (own->failed)
         text_copy(s->why, sizeof s->why, own->why);
     else if (rank == s->rank)

@@ -44,7 +44,7 @@ typedef struct {
 
 enum { NCCL_MAGIC = (int)0xcafebeef, NCCL_CONFIG_VERSION = 22700, NCCL_UNSET = INT_MIN };
 
-/* Of 2.32: a key for its TCP sockets, of the whole process, before its first communicator. */
+/* A key for its TCP sockets, since 2.32: the whole process's, given before its first communicator. */
 typedef struct {
     size_t size;
     unsigned int magic, version;
