@@ -18,6 +18,7 @@ static void hear_progress(struct worker_pages *p, const struct msg_progress *m)
     p->data_wait += m->data_wait;
     p->reduce_time += m->reduce_time;
     p->reduce_bytes += m->reduce_bytes;
+    p->second = m->second;
 }
 
 void worker_pages_hear(struct worker_pages *p, const struct message *message)
@@ -42,6 +43,9 @@ void worker_pages_hear(struct worker_pages *p, const struct message *message)
         return;
     case MSG_UP:
         p->phase = PHASE_IDLE;
+        p->switches += p->second.switches;
+        p->failures += p->second.failures;
+        p->second = (struct msg_transport){0};
         return;
     default:
         return;
@@ -66,6 +70,13 @@ static void print_metrics(const struct worker_pages *p, struct exposition *page)
                        (double)p->reduce_time / RM_S);
     exposition_counter(page, "reduce_bytes", "Bytes that this worker sent to the next one for that.",
                        (double)p->reduce_bytes);
+    exposition_gauge(page, "second_transport",
+                     "1 where the newest step's sums went by a second transport (NCCL), 0 by the ring.",
+                     p->second.used);
+    exposition_counter(page, "transport_switches", "Times that sums left the ring for a second transport.",
+                       (double)(p->switches + p->second.switches));
+    exposition_counter(page, "transport_failures", "Failures of a second transport.",
+                       (double)(p->failures + p->second.failures));
     exposition_counter(page, "rings", "Rings that this worker was ready for.", (double)p->rings);
     exposition_counter(page, "ring_seconds", "Time to connect them.", (double)p->ring_time / RM_S);
     exposition_counter(page, "state_seconds", "Time to get the state for them.",

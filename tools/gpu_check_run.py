@@ -21,7 +21,7 @@ PARTS = {"device": None, "kernels": gpu_check_parts.kernels, "model": gpu_check_
          "sanitizer": gpu_check_parts.sanitizer, "bench": gpu_check_parts.bench, "arena": None, "nccl": None}
 ALL_S, PART_S = 8 * 60 - 15, 3 * 60 - 5  # what is under way then needs some seconds to end
 NOT_THERE = {"arena": "a state on the GPU that outlives its trainer is not there yet",
-             "nccl": "the ring of GPUs has no NCCL yet: it sums over TCP, and NCCL is not in the pack"}
+             "nccl": "NCCL is not in the pack, and nothing asks a real one yet"}
 WITHOUT_PRODUCTS = ("device", "kernels", "sanitizer")  # what needs no cuBLASLt
 BLAS = "libcublasLt.so.13"
 BLAS_PLACES = ("/usr/local/cuda*/lib64", "/usr/local/cuda*/targets/*/lib", "/opt/*/lib/python3*/site-packages/nvidia/*/lib")

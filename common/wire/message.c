@@ -319,6 +319,8 @@ static int read_array(const struct message_field *f, const struct js *object, vo
 static int read_fields(const struct js *object, const struct message_field *f, void *base, struct error *err)
 {
     for (; f && f->name; f++) {
+        if (f->late && !js_get(object, f->name))
+            continue;
         bool array = f->kind == MSG_FIELD_ROWS || f->kind == MSG_FIELD_INTS || f->kind == MSG_FIELD_BYTES;
         if (array && read_array(f, object, base, err) < 0)
             return -1;

@@ -278,6 +278,12 @@ static inline struct msg_numbers msg_numbers_unknown(void)
     return (struct msg_numbers){NAN, NAN, NAN};
 }
 
+/* A second way for a step's words, beside the ring (trainer/core/second.h). */
+struct msg_transport {
+    bool used;                  /* this step's words went by it */
+    int64_t switches, failures; /* since the trainer's start: to it, and of it */
+};
+
 struct msg_progress {
     int64_t step; /* committed just now */
     bool saves;   /* a snapshot of it is taken before training goes on */
@@ -291,6 +297,7 @@ struct msg_progress {
     rm_time
         reduce_time; /* time in which it was summed over the ring here, waiting for slower members included */
     int64_t reduce_bytes; /* sent to the next member for that */
+    struct msg_transport second;
 };
 
 struct msg_evaluated {

@@ -176,6 +176,9 @@ static const struct message_field progress_fields[] = {
     {"dataWaitNs", MSG_FIELD_INT64, BODY(progress.data_wait), 0, MOST},
     {"reduceNs", MSG_FIELD_INT64, BODY(progress.reduce_time), 0, MOST},
     {"reduceBytes", MSG_FIELD_INT64, BODY(progress.reduce_bytes), 0, MOST},
+    {"secondTransport", MSG_FIELD_BOOL, BODY(progress.second.used), .late = true},
+    {"transportSwitches", MSG_FIELD_INT64, BODY(progress.second.switches), 0, MOST, .late = true},
+    {"transportFailures", MSG_FIELD_INT64, BODY(progress.second.failures), 0, MOST, .late = true},
     {0},
 };
 

@@ -55,6 +55,7 @@
 
 struct state; /* trainer/state/state.h */
 struct state_point;
+struct transport; /* trainer/backend/transport.h */
 
 /* AdamW's; a program that updates itself has its own. */
 struct backend_rule {
@@ -189,6 +190,10 @@ struct backend_ops {
     /* A sum over all of the state, so that workers can see whether theirs are the same; 0: not known. NULL:
      * it never is. */
     int (*image_sum)(struct backend *b, uint64_t *ret, struct error *err);
+
+    /* A second way for the words in its memory, beside the ring; the caller's, freed before the backend. key:
+     * the job's, as 64 hex digits. Not there: ERR_MACHINE with a sentence. NULL: there never is one. */
+    int (*transport)(struct backend *b, const char *key, struct transport **ret, struct error *err);
 
     /* Large parts of the state's memory to this process's (a snapshot, a slice) and back (a checkpoint). */
     int (*copy_out)(struct backend *b, void *to, struct far from, size_t bytes, struct error *err);

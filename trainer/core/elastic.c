@@ -1,6 +1,7 @@
 /* The trainer's state machine: what the agent says and what the threads have done become commands for them
  * and messages for the agent. One command is under way at a time. */
 #include "trainer/core/elastic.h"
+#include "trainer/core/made.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -25,13 +26,6 @@ enum stage {
     STAGE_UNFIT,    /* a pass did not fit */
     STAGE_COMPUTED, /* the lanes of a pass are */
     STAGE_DECIDED,  /* all have its words: it is made, whatever comes */
-};
-
-/* What is told of a step that took several commands. */
-struct made {
-    rm_time took, data_wait, reduce_time;
-    int64_t reduce_bytes;
-    bool stop, save;
 };
 
 struct elastic {
@@ -217,6 +211,7 @@ static void report_progress(struct elastic *st, struct elastic_out *out, int64_t
     m->progress.data_wait = st->made.data_wait;
     m->progress.reduce_time = st->made.reduce_time;
     m->progress.reduce_bytes = st->made.reduce_bytes;
+    m->progress.second = st->made.second;
 }
 
 /* ---- a new ring ---- */
@@ -434,17 +429,9 @@ static void after_connect(struct elastic *st, const struct elastic_result *r, st
     m->ready.state_time = st->state_time;
 }
 
-static void add_up(struct made *made, const struct elastic_result *r)
-{
-    made->took += r->took;
-    made->data_wait += r->data_wait;
-    made->reduce_time += r->reduce_time;
-    made->reduce_bytes += r->reduce_bytes;
-}
-
 static void after_lanes(struct elastic *st, const struct elastic_result *r)
 {
-    add_up(&st->made, r);
+    made_add(&st->made, r);
     RM_ASSERT(st->stage == STAGE_NONE || st->stage == STAGE_UNFIT, "lanes in stage %d", (int)st->stage);
     st->stage = r->outcome == OUTCOME_OK ? STAGE_COMPUTED : STAGE_NONE;
     st->discarded = st->discarded || r->outcome != OUTCOME_OK;
@@ -467,7 +454,7 @@ static void states_differ(struct elastic *st, const struct elastic_result *r, st
 
 static void after_exchange(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
 {
-    add_up(&st->made, r);
+    made_add(&st->made, r);
     RM_ASSERT(st->stage == STAGE_COMPUTED, "words go round in stage %d", (int)st->stage);
     st->stage = r->outcome == OUTCOME_OK        ? STAGE_DECIDED
                 : r->outcome == OUTCOME_RESCALE ? STAGE_UNFIT
@@ -491,7 +478,7 @@ static void after_compare(struct elastic *st, const struct elastic_result *r, st
 
 static void after_commit(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
 {
-    add_up(&st->made, r);
+    made_add(&st->made, r);
     RM_ASSERT(st->stage == STAGE_DECIDED, "a commit in stage %d", (int)st->stage);
     st->stage = STAGE_NONE;
     st->discarded = st->discarded || r->outcome != OUTCOME_OK;

@@ -83,13 +83,14 @@ struct elastic_result {
     bool stop;   /* CMD_EXCHANGE: the stop flag's sum was not 0: all stop after this step */
     bool save;   /* CMD_EXCHANGE: likewise, all take a snapshot after this step: the time for one has come */
     double loss; /* CMD_COMMIT, CMD_EVALUATE */
-    struct msg_numbers numbers; /* CMD_COMMIT */
-    int64_t tokens;             /* CMD_COMMIT: of the step */
-    int64_t rescaled;           /* passes since the start */
-    rm_time data_wait;          /* CMD_LANES: part of it in which the data were waited for, ns */
-    rm_time reduce_time;        /* CMD_EXCHANGE: part of it in which the ring summed, or waited for others */
-    int64_t reduce_bytes;       /* CMD_EXCHANGE: sent to the next in the ring for that */
-    rm_time took;               /* wall time of the command, ns */
+    struct msg_numbers numbers;  /* CMD_COMMIT */
+    int64_t tokens;              /* CMD_COMMIT: of the step */
+    int64_t rescaled;            /* passes since the start */
+    rm_time data_wait;           /* CMD_LANES: part of it in which the data were waited for, ns */
+    rm_time reduce_time;         /* CMD_EXCHANGE: part of it in which the ring summed, or waited for others */
+    int64_t reduce_bytes;        /* CMD_EXCHANGE: sent to the next in the ring for that */
+    struct msg_transport second; /* CMD_EXCHANGE */
+    rm_time took;                /* wall time of the command, ns */
     uint8_t digest[RM_HASH_BYTES]; /* CMD_DIGEST */
     struct msg_snapshot
         snapshot; /* CMD_SNAPSHOT: state, exact, first, count, k filled; part, parts, final by the core */

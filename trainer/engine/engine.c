@@ -190,7 +190,8 @@ int engine_open(struct engine **ret, const struct engine_options *options, struc
     if (open_aborts(e, err) < 0 || engine_data_open(e, options, err) < 0 ||
         engine_backend_open(e, options, err) < 0 || take_buffers(e, err) < 0 ||
         check_memory(e, options, err) < 0 || open_state(e, options, err) < 0 ||
-        open_port(e, options->setup, err) < 0 || measure_self(e, err) < 0) {
+        open_port(e, options->setup, err) < 0 || measure_self(e, err) < 0 ||
+        engine_transport_open(e, err) < 0) {
         engine_free(e);
         return -1;
     }
@@ -207,6 +208,7 @@ void engine_free(struct engine *e)
     engine_disconnect(e);
     data_port_free(e->port);
     transfer_source_free(e->source);
+    engine_transport_free(e);
     if (e->backend)
         e->backend->ops->free(e->backend);
     state_free(e->state);

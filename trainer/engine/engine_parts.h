@@ -9,8 +9,10 @@
 #include "common/storage/data/prefetch.h"
 #include "common/storage/data/scrub.h"
 #include "trainer/backend/backend.h"
+#include "trainer/backend/transport.h"
 #include "trainer/collective/collective.h"
 #include "trainer/core/cursor.h"
+#include "trainer/core/second.h"
 #include "trainer/engine/engine.h"
 #include "trainer/io/data_port.h"
 #include "trainer/io/feed.h"
@@ -65,13 +67,21 @@ struct engine {
     struct collective *ring;         /* NULL: none */
     pthread_mutex_t ring_lock;       /* over the pointer: any thread may abort it */
     int ring_worker[RM_WORKERS_MAX]; /* worker of each rank */
+    struct {
+        struct transport *transport; /* NULL: there is none; own.why says why */
+        struct second second;
+        struct second_own own;    /* as it was looked at last */
+        uint32_t *offer, *offers; // (SECOND_WORDS) what this rank says in a header's sum, and the sum
+        bool now;                 /* the words of this pass go by it */
+    } other;                      /* way for the words, beside the ring (engine_transport.c) */
 
     struct abort_flag abort[ELASTIC_THREADS]; /* of the command under way there */
     atomic_bool stop, save, corrupt, exchanging;
-    atomic_bool pause;       /* no further lane is begun */
-    atomic_bool told_apart;  /* that it can't share memory with others on its machine */
-    atomic_llong save_every; /* checkpoint.every, where that is Auto what was told; 0: no timed checkpoint */
-    atomic_bool in_memory;   /* at work on our own memory alone, for seconds: that can't wait, so it moves */
+    atomic_bool pause;        /* no further lane is begun */
+    atomic_bool told_apart;   /* that it can't share memory with others on its machine */
+    atomic_bool told_without; /* that there is no second way for the words */
+    atomic_llong save_every;  /* checkpoint.every, where that is Auto what was told; 0: no timed checkpoint */
+    atomic_bool in_memory;    /* at work on our own memory alone, for seconds: that can't wait, so it moves */
     atomic_llong counter, received;
     atomic_llong place;     /* in the ring's stream */
     atomic_int waiting_for; /* worker before us in the ring, while we are inside a reduction; else -1 */
@@ -122,6 +132,25 @@ int engine_reduce(struct engine *e, const struct collective_segment *segments, i
                   struct error *err);
 /* False with ret failed where there is no ring, or no state. */
 bool engine_can_train(const struct engine *e, struct state_point *point, struct elastic_result *ret);
+
+/* engine_transport.c: the second way for a step's words, beside the ring */
+int engine_transport_open(struct engine *e, struct error *err);
+void engine_transport_free(struct engine *e);
+/* There is a new ring, or none any more. */
+void engine_transport_ring(struct engine *e);
+/* LANES_READY, or 0: what this rank says in its next header. */
+uint32_t engine_transport_flags(struct engine *e);
+/* What else is summed with a header: returns how many segments it fills, 0 or 1. */
+int engine_transport_offer(struct engine *e, struct collective_segment *segment);
+/* The header has been summed: decides how its words go. leads: the step that they lead to. */
+void engine_transport_hear(struct engine *e, uint32_t flags, int64_t leads);
+/* Whether these words go by it; then the sum, or fails as engine_reduce does. */
+bool engine_transport_takes(const struct engine *e, const struct collective_segment *words);
+int engine_transport_reduce(struct engine *e, const struct collective_segment *words, int *ret_worker,
+                            struct error *err);
+
+/* For the step that was exchanged. */
+void engine_transport_tell(const struct engine *e, struct msg_transport *ret);
 
 /* engine_compare.c */
 /* What this rank alone says in each header: LANES_OWN. */

@@ -86,12 +86,13 @@ static int run_lanes(struct engine *e, int64_t step, const struct lane_set *own,
 
 /* Rank 0's clock says when the time for a checkpoint has come, or who was told so does, and all hear of it in
  * the same reduction. */
-static uint32_t flags_of(const struct engine *e)
+static uint32_t flags_of(struct engine *e)
 {
     rm_time every = atomic_load(&e->save_every);
     bool due = every && e->ring->rank == 0 && clock_now() - e->saved_at >= every;
     bool save = due || atomic_load(&e->save);
-    return (atomic_load(&e->stop) ? LANES_STOP : 0) | (save ? LANES_SAVE : 0) | engine_own_flags(e);
+    return (atomic_load(&e->stop) ? LANES_STOP : 0) | (save ? LANES_SAVE : 0) | engine_own_flags(e) |
+           engine_transport_flags(e);
 }
 
 int64_t engine_lane_tokens(const struct engine *e)
@@ -157,10 +158,11 @@ void engine_lanes(struct engine *e, const struct elastic_action *action, struct 
 static int exchange_header(struct engine *e, int *ret_worker, struct error *err)
 {
     const struct backend_sums *sums = &e->pass.sums;
-    struct collective_segment header = {
-        .from = sums->header, .to = sums->header_to, .count = sums->header_count};
+    struct collective_segment said[2] = {
+        {.from = sums->header, .to = sums->header_to, .count = sums->header_count}};
+    int offers = engine_transport_offer(e, &said[1]);
     FAULT("before-reduce");
-    return engine_reduce(e, &header, 1, ret_worker, err);
+    return engine_reduce(e, said, 1 + offers, ret_worker, err);
 }
 
 /* Nothing of it may be used. Whose fault it is can't be seen here: what each rank adds passes through all. */
@@ -227,6 +229,19 @@ static int corrupt_words(struct engine *e, struct error *err)
     return memory_write(in, at, &word, sizeof word, err);
 }
 
+/* What goes round elsewhere has its proof looked at by who seals it. */
+static int reduce_words(struct engine *e, const struct collective_segment *words, bool *ret_stand,
+                        int *ret_worker, struct error *err)
+{
+    *ret_stand = true;
+    if (engine_transport_takes(e, words))
+        return engine_transport_reduce(e, words, ret_worker, err);
+    if (engine_reduce(e, words, 1, ret_worker, err) < 0)
+        return -1;
+    *ret_stand = !words->proof || words_stand(e, *words->proof);
+    return 0;
+}
+
 /* The words of a pass that fits. Alone, this rank's are everybody's, and who seals them looks at their proof.
  */
 static int sum_words(struct engine *e, bool *ret_stand, int *ret_worker, struct error *err)
@@ -243,9 +258,9 @@ static int sum_words(struct engine *e, bool *ret_stand, int *ret_worker, struct 
                                        .in = sums->in};
     if (atomic_exchange(&e->corrupt, false) && corrupt_words(e, err) < 0)
         return -1;
-    if (others && engine_reduce(e, &words, 1, ret_worker, err) < 0)
+    *ret_stand = true;
+    if (others && reduce_words(e, &words, ret_stand, ret_worker, err) < 0)
         return -1;
-    *ret_stand = !others || words_stand(e, proof);
     FAULT("after-reduce");
     return 0;
 }
@@ -432,11 +447,13 @@ void engine_exchange(struct engine *e, struct elastic_result *ret)
     } else {
         e->fresh = false;
         e->backend->ops->decide(e->backend, &e->pass.verdict);
+        engine_transport_hear(e, e->pass.verdict.flags, point.step + 1);
         act_on(e, point.step, ret);
     }
     engine_keep_sound(e, ret);
     ret->reduce_time = e->reduce_time - reduced;
     ret->reduce_bytes = e->reduce_bytes - sent;
+    engine_transport_tell(e, &ret->second);
 }
 
 /* Each sequence alone, so that its loss does not depend on which others this rank happens to have. */

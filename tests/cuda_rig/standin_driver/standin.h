@@ -103,7 +103,8 @@ struct op {
     uint32_t word;
     const struct emulated_kernel *kernel;
     void *arguments;
-    void (*run)(const void *arguments); /* of another library */
+    void (*run)(const void *arguments);   /* of another library */
+    bool (*ready)(const void *arguments); /* NULL: at once; else it may be done when this says so */
     int blocks;
     struct moment *moment;
     struct nodes *graph;
@@ -204,6 +205,12 @@ void run_op(struct op *op);
  * is there. */
 __attribute__((visibility("default"))) int
 standin_hand_over(CUstream stream, void (*run)(const void *arguments), const void *arguments, size_t bytes);
+/* The same, of what waits for somebody outside: it may be done once `ready` says so, which is asked when the
+ * stream has come to it, with the device's memory open. */
+__attribute__((visibility("default"))) int standin_hand_over_when(CUstream stream,
+                                                                  bool (*ready)(const void *arguments),
+                                                                  void (*run)(const void *arguments),
+                                                                  const void *arguments, size_t bytes);
 __attribute__((visibility("default"))) void standin_check(const char *what, CUdeviceptr at, size_t bytes);
 
 /* ---- graphs (graph.c) ---- */

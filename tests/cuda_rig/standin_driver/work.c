@@ -74,7 +74,22 @@ void run_op(struct op *op)
 
 static bool may_be_done(const struct op *op)
 {
-    return op && (op->kind != OP_WAIT || op->moment->done);
+    if (!op || (op->kind == OP_WAIT && !op->moment->done))
+        return false;
+    if (op->kind != OP_OTHER || !op->ready)
+        return true;
+    device_memory_opens(true);
+    bool ready = op->ready(op->arguments);
+    device_memory_opens(false);
+    return ready;
+}
+
+static bool waits_for_others(void)
+{
+    for (struct CUstream_st *s = standin.stream; s; s = s->next)
+        if (s->first && s->first->kind == OP_OTHER && s->first->ready)
+            return true;
+    return false;
 }
 
 bool work_a_step(void)
@@ -115,7 +130,7 @@ static CUresult wait_a_turn(void)
         return CUDA_SUCCESS;
     if (standin.lost)
         return standin.lost;
-    if (!standin.hangs)
+    if (!standin.hangs && !waits_for_others())
         misuse("a wait for what nobody will do");
     wait_a_moment();
     return CUDA_SUCCESS;
@@ -327,8 +342,15 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
 int standin_hand_over(CUstream stream, void (*run)(const void *arguments), const void *arguments,
                       size_t bytes)
 {
+    return standin_hand_over_when(stream, NULL, run, arguments, bytes);
+}
+
+int standin_hand_over_when(CUstream stream, bool (*ready)(const void *arguments),
+                           void (*run)(const void *arguments), const void *arguments, size_t bytes)
+{
     ENTER(standin_hand_over, NEEDS_CONTEXT);
     struct op *op = op_new(OP_OTHER);
+    op->ready = ready;
     op->run = run;
     op->arguments = fresh(bytes);
     memcpy(op->arguments, arguments, bytes);

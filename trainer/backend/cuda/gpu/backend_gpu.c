@@ -12,6 +12,7 @@
 #include "trainer/backend/cuda/gpu/gpu_parts.h"
 #include "trainer/backend/cuda/gpu/numerics_gpu.h"
 #include "trainer/backend/cuda/images.h"
+#include "trainer/backend/cuda/nccl/nccl_transport.h"
 
 static void gpu_free(struct backend *b)
 {
@@ -135,6 +136,11 @@ static int gpu_copy_in(struct backend *b, struct far to, const void *from, size_
     return memory_write(&gpu_of(b)->far.base, to, from, bytes, err);
 }
 
+static int gpu_transport(struct backend *b, const char *key, struct transport **ret, struct error *err)
+{
+    return nccl_transport_open(ret, gpu_of(b)->device, key, err);
+}
+
 static const struct backend_ops gpu_ops = {
     .free = gpu_free,
     .needs = gpu_needs,
@@ -155,6 +161,7 @@ static const struct backend_ops gpu_ops = {
     .finish = gpu_finish,
     .image_sum = gpu_image_sum,
     .losses = gpu_losses,
+    .transport = gpu_transport,
     .copy_out = gpu_copy_out,
     .copy_in = gpu_copy_in,
 };

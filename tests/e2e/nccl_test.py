@@ -1,0 +1,150 @@
+"""GPUs that sum by NCCL, beside the ring over TCP: trainers find stand-ins for the driver, for cuBLASLt and for NCCL by their paths
+(tests/cuda_rig). The weights have one hash whichever way the words went, and whatever happened to it; what failed is said."""
+
+import re
+
+import pytest
+
+import gpu_test
+import rig
+
+LAST = gpu_test.LAST
+VERSIONS = {"2.26": 22605, "2.28.9": 22809, "2.32": 23203}
+SWITCHED = "the ring's sums go by a quicker way"
+
+pytestmark = gpu_test.pytestmark
+
+
+def library(version):
+    return str(gpu_test.STANDINS / f"nccl-{VERSIONS[version]}" / "libnccl.so.2")
+
+
+def with_nccl(folder, version="2.28.9", script=""):
+    """An environment in which all workers have this NCCL."""
+    meeting = folder / "nccl"
+    meeting.mkdir(exist_ok=True)
+    return {**gpu_test.GPUS, "RINGMASTER_NCCL_LIBRARY": library(version), "RINGMASTER_STANDIN_NCCL": f"dir={meeting},{script}",
+            "RINGMASTER_LOG": "info"}
+
+
+def the_first_with(folder, env, **others):
+    """A trainer program whose first process has these variables instead."""
+    wrapper, first = folder / "trainer", folder / "first"
+    exports = "".join(f"export {name}='{value}'; " for name, value in others.items())
+    wrapper.write_text(f"#!/bin/sh\nif [ \"$1\" = work ] && mkdir '{first}' 2>/dev/null; then {exports} fi\n"
+                       f"exec '{rig.BIN / 'ringmaster-trainer'}' \"$@\"\n")
+    wrapper.chmod(0o755)
+    return {**env, "RINGMASTER_TRAINER": str(wrapper)}
+
+
+def job(folder, workers):
+    return rig.make_job(folder, workers__target=workers, **gpu_test.JOB)
+
+
+def sums(folder):
+    """Files of words that ranks have handed to NCCL and not taken away again: some are left of each communicator that summed."""
+    return [path for path in (folder / "nccl").glob("*/*") if re.fullmatch(r"\d+\.\d+", path.name)]
+
+
+def sound(run):
+    assert "MISUSE" not in run.stderr, run.tail()
+
+
+@pytest.fixture(name="alone", scope="module")
+def one_undisturbed_worker(tmp_path_factory):
+    run = rig.Run(rig.make_job(tmp_path_factory.mktemp("alone"), **gpu_test.JOB), env=gpu_test.GPUS)
+    run.wait()
+    run.clean_up()
+    return gpu_test.told(run)
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+@pytest.mark.parametrize("version", list(VERSIONS))
+def test_the_words_go_by_nccl_and_no_bit_changes(tmp_path, finish, alone, workers, version):
+    run = finish(job(tmp_path, workers), env=with_nccl(tmp_path, version))
+    assert gpu_test.told(run) == alone, run.tail()
+    sound(run)
+    assert run.stderr.count(SWITCHED) == workers, run.tail()
+    assert sums(tmp_path), "nothing was summed by it"
+
+
+def test_a_worker_killed_inside_of_a_sum_is_left_and_the_next_ring_gets_nccl_anew(tmp_path, finish, alone):
+    env = the_first_with(tmp_path, with_nccl(tmp_path), RINGMASTER_FAULT="nccl-turn")
+    run = finish(job(tmp_path, 2), env=env)
+    assert gpu_test.told(run) == alone, run.tail()
+    sound(run)
+    assert "fault point nccl-turn" in run.stderr and run.of("recovered"), run.tail()
+    assert run.stderr.count(SWITCHED) >= 2, run.tail()
+
+
+@pytest.mark.parametrize("version, drills", [("2.26", ["trainer:0@4", "join@6"]), ("2.32", ["kill:1@5"])])
+def test_drills_change_no_bit(tmp_path, finish, alone, version, drills):
+    arguments = [word for drill in drills for word in ("--drill", drill)]
+    run = finish(job(tmp_path, 2), *arguments, env=with_nccl(tmp_path, version))
+    assert gpu_test.told(run) == alone, run.tail()
+    sound(run)
+    assert run.of("recovered") and run.stderr.count(SWITCHED) >= 2, run.tail()
+
+
+def test_another_version_at_one_worker_is_said_and_the_words_stay_with_tcp(tmp_path, finish, alone):
+    env = the_first_with(tmp_path, with_nccl(tmp_path, "2.28.9"), RINGMASTER_NCCL_LIBRARY=library("2.32"))
+    run = finish(job(tmp_path, 2), env=env)
+    assert gpu_test.told(run) == alone, run.tail()
+    sound(run)
+    assert re.search(r"worker \d has version 2\.(28\.9|32\.3) and worker \d has 2\.(28\.9|32\.3)", run.stderr), run.tail()
+    assert SWITCHED not in run.stderr and not sums(tmp_path), run.tail()
+
+
+@pytest.mark.parametrize("why, script", [("it has none", None), ("2.28.3 to 2.28.8 crash", "version=22805")])
+def test_a_library_that_is_not_there_or_crashes_is_said_once(tmp_path, finish, alone, why, script):
+    env = with_nccl(tmp_path, script=script or "")
+    if script is None:
+        env["RINGMASTER_NCCL_LIBRARY"], why = "/nowhere/libnccl.so.2", "no NCCL: /nowhere/libnccl.so.2"
+    run = finish(job(tmp_path, 2), "--drill", "trainer:1@4", env=env)
+    assert gpu_test.told(run) == alone, run.tail()
+    assert why in run.stderr and SWITCHED not in run.stderr, run.tail()
+    assert run.stderr.count("the ring's sums go over TCP") == 3, run.tail()  # both workers, and the new trainer
+
+
+@pytest.mark.parametrize("script", ["init-hangs", "init-hangs,abort-hangs"])
+def test_a_communicator_that_is_never_made_is_waited_for_by_nobody(tmp_path, finish, alone, script):
+    run = finish(job(tmp_path, 2), env=with_nccl(tmp_path, script=script))
+    assert gpu_test.told(run) == alone, run.tail()
+    sound(run)
+    assert SWITCHED not in run.stderr and not sums(tmp_path), run.tail()
+
+
+def test_a_communicator_that_fails_is_tried_once_more_and_then_is_over(tmp_path, finish, alone):
+    run = finish(job(tmp_path, 2), env=with_nccl(tmp_path, script="init-fails"))
+    assert gpu_test.told(run) == alone, run.tail()
+    sound(run)
+    assert "NCCL failed to make a communicator" in run.stderr and "it failed 2 times within ten minutes" in run.stderr, run.tail()
+    assert SWITCHED not in run.stderr, run.tail()
+
+
+@pytest.mark.parametrize("script", ["async-error@1", "error-after@1"])
+def test_an_error_of_nccl_costs_no_worker_and_no_bit(tmp_path, finish, alone, script):
+    """In a sum it costs a ring; between two sums the words only go by TCP again."""
+    env = with_nccl(tmp_path)
+    env = the_first_with(tmp_path, env, RINGMASTER_STANDIN_NCCL=env["RINGMASTER_STANDIN_NCCL"] + script)
+    run = finish(job(tmp_path, 2), env=env)
+    assert gpu_test.told(run) == alone, run.tail()
+    sound(run)
+    assert "a way for sums among the GPUs failed" in run.stderr and "NCCL failed to " in run.stderr, run.tail()
+    assert run.stderr.count(SWITCHED) >= 2, run.tail()
+
+
+def test_a_worker_whose_gpu_is_stuck_in_a_sum_is_left_out_and_no_bit_is_lost(tmp_path, finish, alone):
+    """Nobody may touch the words while NCCL might, and its abort does not return."""
+    env = with_nccl(tmp_path)
+    env = the_first_with(tmp_path, env, RINGMASTER_STANDIN_NCCL=env["RINGMASTER_STANDIN_NCCL"] + "async-error@1,abort-hangs")
+    run = finish(job(tmp_path, 2), env=env)
+    assert gpu_test.told(run) == alone, run.tail()
+    sound(run)
+    assert "is stuck in the GPU, also after its abort" in run.the("workerQuarantined")["cause"], run.tail()
+
+
+def test_floats_whose_order_would_matter_stay_with_the_ring(tmp_path, finish):
+    run = finish(rig.make_job(tmp_path, workers__target=2, trainer__reduction="fast", **gpu_test.JOB), env=with_nccl(tmp_path))
+    assert run.code == 0, run.tail()
+    assert SWITCHED not in run.stderr and not sums(tmp_path), run.tail()

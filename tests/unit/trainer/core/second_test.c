@@ -1,0 +1,224 @@
+/* When words leave the ring for another transport and come back: ranks that say what they are told to, and
+ * hear each other's sums. */
+#include "trainer/core/second.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "common/base/str.h"
+
+enum { WORLD_MOST = 4, OLD = 22605, NEW = 23203 };
+
+struct rank {
+    struct second s;
+    struct second_own own;
+    enum second_order order;
+};
+
+struct ring {
+    int world;
+    rm_time now;
+    struct rank rank[WORLD_MOST];
+};
+
+static const int workers[WORLD_MOST] = {7, 3, 5, 9};
+
+static void ring_begin(struct ring *ring, int world)
+{
+    ring->world = world;
+    for (int r = 0; r < world; r++)
+        second_ring(&ring->rank[r].s, workers, r, world, true, ring->now);
+}
+
+static struct ring *ring_new(int world)
+{
+    static struct ring ring;
+    memset(&ring, 0, sizeof ring);
+    ring_begin(&ring, world);
+    for (int r = 0; r < world; r++)
+        ring.rank[r].own.version = NEW;
+    return &ring;
+}
+
+static void name(struct ring *ring, uint32_t first)
+{
+    struct second_own *own = &ring->rank[0].own;
+    own->named = true;
+    for (uint32_t i = 0; i < SECOND_ID_WORDS; i++)
+        own->id[i] = first + i;
+}
+
+static void add_offer(struct ring *ring, int r, uint32_t *sum)
+{
+    uint32_t words[SECOND_WORDS];
+    second_say(&ring->rank[r].s, &ring->rank[r].own, ring->now, words);
+    for (int i = 0; i < SECOND_WORDS; i++)
+        sum[i] += words[i];
+}
+
+/* One header: what all say, and what follows. */
+static void header(struct ring *ring)
+{
+    uint32_t sum[SECOND_WORDS] = {0};
+    bool offers = second_offers(&ring->rank[0].s), ready = true;
+    for (int r = 0; r < ring->world; r++) {
+        cr_assert_eq(second_offers(&ring->rank[r].s), offers, "rank %d sums something else", r);
+        ready = ready && second_is_ready(&ring->rank[r].s, &ring->rank[r].own);
+        if (offers)
+            add_offer(ring, r, sum);
+    }
+    for (int r = 0; r < ring->world; r++) {
+        struct rank *it = &ring->rank[r];
+        it->order = second_hear(&it->s, &it->own, offers ? sum : NULL, ready, ring->now);
+        if (it->order == SECOND_DROP)
+            it->own.named = it->own.ready = it->own.failed = false;
+        if (it->order == SECOND_CONNECT)
+            cr_assert_eq(sum[0], ring->rank[0].own.id[0]);
+    }
+    ring->now += RM_S;
+}
+
+static void expect(struct ring *ring, enum second_order order, enum second_phase phase)
+{
+    for (int r = 0; r < ring->world; r++) {
+        cr_assert_eq(ring->rank[r].order, order, "rank %d: order %d", r, (int)ring->rank[r].order);
+        cr_assert_eq(ring->rank[r].s.phase, phase, "rank %d: phase %d", r, (int)ring->rank[r].s.phase);
+    }
+}
+
+static void all_ready(struct ring *ring, bool ready)
+{
+    for (int r = 0; r < ring->world; r++)
+        ring->rank[r].own.ready = ready;
+}
+
+static void go_to_use(struct ring *ring)
+{
+    name(ring, 100);
+    header(ring);
+    expect(ring, SECOND_CONNECT, SECOND_MAKES);
+    ring->rank[0].own.named = false;
+    all_ready(ring, true);
+    header(ring);
+    expect(ring, SECOND_SWITCH, SECOND_USES);
+}
+
+Test(second, words_move_once_an_id_went_round_and_all_are_ready)
+{
+    for (int world = 2; world <= WORLD_MOST; world++) {
+        struct ring *ring = ring_new(world);
+        cr_assert(second_wants_id(&ring->rank[0].s) && !second_wants_id(&ring->rank[1].s));
+        header(ring);
+        expect(ring, SECOND_STAY, SECOND_OFFERS);
+        name(ring, 100);
+        header(ring);
+        expect(ring, SECOND_CONNECT, SECOND_MAKES);
+        ring->rank[0].own.named = false;
+        ring->rank[0].own.ready = true;
+        header(ring);
+        expect(ring, SECOND_STAY, SECOND_MAKES);
+        all_ready(ring, true);
+        header(ring);
+        expect(ring, SECOND_SWITCH, SECOND_USES);
+        header(ring);
+        expect(ring, SECOND_STAY, SECOND_USES);
+        cr_assert_eq(ring->rank[1].s.switches, 1);
+    }
+}
+
+Test(second, who_is_alone_or_may_not_offers_nothing)
+{
+    struct second s = {0};
+    second_ring(&s, workers, 0, 1, true, 0);
+    cr_assert(!second_offers(&s) && !second_wants_id(&s) && !second_uses(&s));
+    second_ring(&s, workers, 1, 3, false, 0);
+    cr_assert(!second_offers(&s));
+    cr_assert_eq(second_hear(&s, &(struct second_own){0}, NULL, false, 0), SECOND_STAY);
+}
+
+/* What one rank says ends it for all, each with a sentence. */
+Test(second, what_not_all_have_is_over_for_this_ring)
+{
+    struct {
+        int rank, version;
+        const char *own, *others;
+    } cases[] = {
+        {1, 0, "worker 3 has none: no NCCL", "worker 3 has none"},
+        {2, OLD, "worker 7 has version 2.32.3 and worker 5 has 2.26.5",
+         "worker 7 has version 2.32.3 and worker 5 has 2.26.5"},
+        {0, OLD, "worker 7 has version 2.26.5 and worker 3 has 2.32.3",
+         "worker 7 has version 2.26.5 and worker 3 has 2.32.3"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct ring *ring = ring_new(3);
+        ring->rank[cases[i].rank].own.version = cases[i].version;
+        text_copy(ring->rank[cases[i].rank].own.why, RM_WHY_MAX, "no NCCL");
+        name(ring, 5);
+        header(ring);
+        expect(ring, SECOND_DROP, SECOND_OVER);
+        for (int r = 0; r < 3; r++)
+            cr_assert_str_eq(ring->rank[r].s.why, r == cases[i].rank ? cases[i].own : cases[i].others);
+        header(ring);
+        expect(ring, SECOND_STAY, SECOND_OVER);
+    }
+}
+
+Test(second, a_failure_is_every_ranks_and_the_second_one_within_ten_minutes_is_the_last)
+{
+    struct ring *ring = ring_new(2);
+    go_to_use(ring);
+    ring->rank[1].own.failed = true;
+    text_copy(ring->rank[1].own.why, RM_WHY_MAX, "a cable");
+    header(ring);
+    expect(ring, SECOND_DROP, SECOND_OFFERS);
+    cr_assert_str_eq(ring->rank[0].s.why, "it failed at another worker");
+    cr_assert_str_eq(ring->rank[1].s.why, "a cable");
+    name(ring, 200);
+    header(ring);
+    expect(ring, SECOND_CONNECT, SECOND_MAKES);
+    ring->rank[0].own.named = false;
+    ring->rank[0].own.failed = true;
+    header(ring);
+    expect(ring, SECOND_DROP, SECOND_OFFERS);
+    cr_assert_str_eq(ring->rank[1].s.why, "it failed at worker 7");
+    header(ring);
+    expect(ring, SECOND_DROP, SECOND_OVER);
+    cr_assert_str_eq(ring->rank[1].s.why, "it failed 2 times within ten minutes at worker 7");
+    ring_begin(ring, 2);
+    header(ring);
+    expect(ring, SECOND_DROP, SECOND_OVER);
+    ring->now += SECOND_REMEMBERS;
+    ring_begin(ring, 2);
+    go_to_use(ring);
+}
+
+Test(second, a_connection_or_an_id_that_is_never_made_is_given_up)
+{
+    struct ring *ring = ring_new(3);
+    ring->now += SECOND_PATIENCE;
+    header(ring);
+    expect(ring, SECOND_DROP, SECOND_OFFERS);
+    cr_assert_str_eq(ring->rank[0].s.why, "it was not made in two minutes");
+    name(ring, 1);
+    header(ring);
+    expect(ring, SECOND_CONNECT, SECOND_MAKES);
+    ring->rank[0].own.named = false;
+    ring->rank[0].own.ready = ring->rank[1].own.ready = true;
+    header(ring);
+    expect(ring, SECOND_STAY, SECOND_MAKES);
+    ring->now += SECOND_PATIENCE;
+    header(ring);
+    expect(ring, SECOND_DROP, SECOND_OFFERS);
+    cr_assert_str_eq(ring->rank[0].s.why, "it failed at worker 5");
+}
+
+Test(second, a_sum_that_failed_ends_it_until_the_next_ring)
+{
+    struct ring *ring = ring_new(2);
+    go_to_use(ring);
+    second_fail(&ring->rank[0].s, "a cable", ring->now);
+    cr_assert(!second_uses(&ring->rank[0].s) && !second_offers(&ring->rank[0].s));
+    all_ready(ring, false);
+    ring_begin(ring, 2);
+    go_to_use(ring);
+}

@@ -1,0 +1,217 @@
+#include "trainer/core/second.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/assert.h"
+#include "common/base/str.h"
+
+/* A rank's first word; its second one is its version. */
+static const uint32_t said_present = 1, said_failed = 2, said_unwilling = 4, said_id = 8;
+
+static void phase_set(struct second *s, enum second_phase phase, rm_time now)
+{
+    RM_ASSERT(phase != SECOND_MAKES || s->phase == SECOND_OFFERS, "phase %d after %d", (int)phase,
+              (int)s->phase);
+    RM_ASSERT(phase != SECOND_USES || s->phase == SECOND_MAKES, "phase %d after %d", (int)phase,
+              (int)s->phase);
+    s->phase = phase;
+    s->since = now;
+}
+
+void second_ring(struct second *s, const int *workers, int rank, int world, bool offers, rm_time now)
+{
+    RM_ASSERT(world > 0 && world <= RM_WORKERS_MAX && rank >= 0 && rank < world, "rank %d of %d", rank,
+              world);
+    s->rank = rank;
+    s->world = world;
+    memcpy(s->worker, workers, (size_t)world * sizeof *workers);
+    *s->why = 0;
+    phase_set(s, offers && world > 1 ? SECOND_OFFERS : SECOND_NONE, now);
+}
+
+bool second_offers(const struct second *s)
+{
+    return s->phase == SECOND_OFFERS || s->phase == SECOND_MAKES;
+}
+
+bool second_wants_id(const struct second *s)
+{
+    return s->phase == SECOND_OFFERS && s->rank == 0;
+}
+
+bool second_is_ready(const struct second *s, const struct second_own *own)
+{
+    return (s->phase == SECOND_MAKES || s->phase == SECOND_USES) && own->ready && !own->failed;
+}
+
+bool second_uses(const struct second *s)
+{
+    return s->phase == SECOND_USES;
+}
+
+/* ---- offers ---- */
+
+static int recent_failures(const struct second *s, rm_time now)
+{
+    int recent = 0;
+    RM_ASSERT(s->failures >= 0, "%d failures", s->failures);
+    for (int i = 0; i < SECOND_FAILURES && i < s->failures; i++)
+        recent += now - s->failed_at[i] < SECOND_REMEMBERS;
+    return recent;
+}
+
+static bool takes_too_long(const struct second *s, const struct second_own *own, rm_time now)
+{
+    RM_ASSERT(now >= s->since, "phase %d began after now", (int)s->phase);
+    bool waits = s->phase == SECOND_MAKES ? !own->ready : s->rank == 0 && !own->named;
+    return waits && own->version && now - s->since >= SECOND_PATIENCE;
+}
+
+static uint32_t *slot_of(uint32_t *words, int rank)
+{
+    RM_ASSERT(rank >= 0 && rank < RM_WORKERS_MAX, "rank %d offers", rank);
+    return words + SECOND_ID_WORDS + SECOND_RANK_WORDS * rank;
+}
+
+void second_say(const struct second *s, const struct second_own *own, rm_time now,
+                uint32_t words[SECOND_WORDS])
+{
+    RM_ASSERT(second_offers(s), "an offer in phase %d", (int)s->phase);
+    memset(words, 0, SECOND_WORDS * sizeof *words);
+    uint32_t *slot = slot_of(words, s->rank);
+    bool failed = own->failed || takes_too_long(s, own, now);
+    bool names = s->rank == 0 && s->phase == SECOND_OFFERS && own->named && !failed;
+    slot[0] = said_present | (failed ? said_failed : 0) | (names ? said_id : 0) |
+              (recent_failures(s, now) == SECOND_FAILURES ? said_unwilling : 0);
+    slot[1] = (uint32_t)own->version;
+    if (names)
+        memcpy(words, own->id, sizeof own->id);
+}
+
+static const uint32_t *heard_of(const uint32_t *sum, int rank)
+{
+    return sum + SECOND_ID_WORDS + SECOND_RANK_WORDS * rank;
+}
+
+/* The first rank that says this; -1. */
+static int rank_saying(const struct second *s, const uint32_t *sum, uint32_t what)
+{
+    RM_ASSERT(what, "%d ranks are asked whether they say nothing", s->world);
+    for (int r = 0; r < s->world; r++)
+        if (heard_of(sum, r)[0] & what)
+            return r;
+    return -1;
+}
+
+static int rank_without(const struct second *s, const uint32_t *sum)
+{
+    for (int r = 0; r < s->world; r++)
+        if (!heard_of(sum, r)[1])
+            return r;
+    return -1;
+}
+
+static int rank_of_other_version(const struct second *s, const uint32_t *sum)
+{
+    for (int r = 1; r < s->world; r++)
+        if (heard_of(sum, r)[1] != heard_of(sum, 0)[1])
+            return r;
+    return -1;
+}
+
+/* ---- what follows ---- */
+
+static void note_failure(struct second *s, rm_time now)
+{
+    RM_ASSERT(s->failures < INT32_MAX, "%d failures", s->failures);
+    s->failed_at[s->failures++ % SECOND_FAILURES] = now;
+}
+
+static void version_text(uint32_t version, char out[32])
+{
+    snprintf(out, 32, "%u.%u.%u", version / 10000, version / 100 % 100, version % 100);
+}
+
+/* True: it is over. */
+static bool is_refused(struct second *s, const struct second_own *own, const uint32_t *sum)
+{
+    char a[32], b[32];
+    RM_ASSERT(s->world > 1, "offers in a world of %d", s->world);
+    int r = rank_without(s, sum);
+    if (r >= 0) {
+        snprintf(s->why, sizeof s->why, "worker %d has none%s%s", s->worker[r], r == s->rank ? ": " : "",
+                 r == s->rank ? own->why : "");
+        return true;
+    }
+    r = rank_of_other_version(s, sum);
+    if (r >= 0) {
+        version_text(heard_of(sum, 0)[1], a);
+        version_text(heard_of(sum, r)[1], b);
+        snprintf(s->why, sizeof s->why, "worker %d has version %s and worker %d has %s", s->worker[0], a,
+                 s->worker[r], b);
+        return true;
+    }
+    r = rank_saying(s, sum, said_unwilling);
+    if (r >= 0)
+        snprintf(s->why, sizeof s->why, "it failed %d times within ten minutes at worker %d", SECOND_FAILURES,
+                 s->worker[r]);
+    return r >= 0;
+}
+
+/* Another one is tried; whether all are willing shows in the next header. */
+static enum second_order try_again(struct second *s, const struct second_own *own, int rank, rm_time now)
+{
+    RM_ASSERT(rank < s->world && s->phase != SECOND_NONE, "rank %d of %d failed in phase %d", rank, s->world,
+              (int)s->phase);
+    if (own->failed)
+        text_copy(s->why, sizeof s->why, own->why);
+    else if (rank == s->rank)
+        text_copy(s->why, sizeof s->why, "it was not made in two minutes");
+    else if (rank >= 0)
+        snprintf(s->why, sizeof s->why, "it failed at worker %d", s->worker[rank]);
+    else
+        text_copy(s->why, sizeof s->why, "it failed at another worker");
+    note_failure(s, now);
+    phase_set(s, SECOND_OFFERS, now);
+    return SECOND_DROP;
+}
+
+static enum second_order hear_offers(struct second *s, const struct second_own *own, const uint32_t *sum,
+                                     rm_time now)
+{
+    if (is_refused(s, own, sum)) {
+        phase_set(s, SECOND_OVER, now);
+        return SECOND_DROP;
+    }
+    int failed = rank_saying(s, sum, said_failed);
+    if (failed >= 0)
+        return try_again(s, own, failed, now);
+    if (s->phase != SECOND_OFFERS || !(heard_of(sum, 0)[0] & said_id))
+        return SECOND_STAY;
+    phase_set(s, SECOND_MAKES, now);
+    return SECOND_CONNECT;
+}
+
+enum second_order second_hear(struct second *s, const struct second_own *own, const uint32_t *sum,
+                              bool all_ready, rm_time now)
+{
+    RM_ASSERT(second_offers(s) == (sum != NULL), "offers are heard in phase %d", (int)s->phase);
+    if (s->phase == SECOND_USES)
+        return all_ready ? SECOND_STAY : try_again(s, own, -1, now);
+    if (!second_offers(s))
+        return SECOND_STAY;
+    enum second_order order = hear_offers(s, own, sum, now);
+    if (s->phase != SECOND_MAKES || order != SECOND_STAY || !all_ready)
+        return order;
+    phase_set(s, SECOND_USES, now);
+    s->switches++;
+    return SECOND_SWITCH;
+}
+
+void second_fail(struct second *s, const char *why, rm_time now)
+{
+    note_failure(s, now);
+    text_copy(s->why, sizeof s->why, why);
+    phase_set(s, SECOND_OVER, now);
+}

@@ -1,0 +1,82 @@
+/* When the words of a step leave the ring for a second transport (trainer/backend/transport.h), and when they
+ * come back: the same on all ranks, decided by what all have said. Pure.
+ *
+ * The ring carries everything from its first step on. While there is no second transport, the header's sum
+ * has a second part, the offers: each rank's version, rank 0's id, and whether something failed. Once an id
+ * is there, and all have one version, all connect, each beside its training. A rank whose connection is made
+ * says LANES_READY in its headers; from the step after the first header in which all do, words go by it, and
+ * for as long as all say so in each. Where one does not any more, those very words go by the ring, all drop
+ * the connection, and another one is tried, by another id. After two failures within ten minutes the ring
+ * keeps the words until there is another ring.
+ *
+ *     NONE    nobody offers: alone, or the job has none
+ *     OFFERS  until all have spoken, with an id
+ *     MAKES   until all are ready
+ *     USES    words go by it
+ *     OVER    not with this ring; why says what was wrong */
+#ifndef RM_TRAINER_SECOND_H
+#define RM_TRAINER_SECOND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/limits.h"
+#include "common/base/time.h"
+
+enum {
+    SECOND_ID_WORDS = 32,
+    SECOND_RANK_WORDS = 2,
+    SECOND_WORDS = SECOND_ID_WORDS + SECOND_RANK_WORDS * RM_WORKERS_MAX,
+    SECOND_FAILURES = 2,
+};
+/* For an id, and for a connection: one that takes longer is given up. And how long a failure counts. */
+#define SECOND_PATIENCE  (120 * RM_S)
+#define SECOND_REMEMBERS (600 * RM_S)
+
+enum second_phase { SECOND_NONE, SECOND_OFFERS, SECOND_MAKES, SECOND_USES, SECOND_OVER };
+
+struct second {
+    enum second_phase phase;
+    int rank, world;
+    int worker[RM_WORKERS_MAX]; /* of each rank, for sentences */
+    rm_time since;              /* of the phase */
+    int failures;               /* since the start; the newest ones were... */
+    rm_time failed_at[SECOND_FAILURES];
+    int switches;         /* to it, since the start */
+    char why[RM_WHY_MAX]; /* "" or why it failed last, or is over; with what a rank knows of itself */
+};
+
+/* What this rank's own transport says. */
+struct second_own {
+    int version; /* 0: it has none */
+    bool named, ready, failed;
+    uint32_t id[SECOND_ID_WORDS]; /* where named */
+    char why[RM_WHY_MAX];         /* where failed, or without a version */
+};
+
+enum second_order {
+    SECOND_STAY,
+    SECOND_CONNECT, /* with the id in the sum */
+    SECOND_SWITCH,  /* from the next step on words go by it */
+    SECOND_DROP,    /* whatever there is */
+};
+
+/* A new ring; what there was is dropped. offers: the same on all ranks. */
+void second_ring(struct second *s, const int *workers, int rank, int world, bool offers, rm_time now);
+/* Whether the header's sum has the offers: SECOND_WORDS, zero where this rank has nothing to say. */
+bool second_offers(const struct second *s);
+/* Whether this rank is to make an id, which it has not begun. */
+bool second_wants_id(const struct second *s);
+void second_say(const struct second *s, const struct second_own *own, rm_time now,
+                uint32_t words[SECOND_WORDS]);
+/* Whether this rank says LANES_READY. */
+bool second_is_ready(const struct second *s, const struct second_own *own);
+/* Whether words go by it, if a header says so once more. */
+bool second_uses(const struct second *s);
+/* A header has been summed. sum: of the offers, where there are; all_ready: all said LANES_READY. */
+enum second_order second_hear(struct second *s, const struct second_own *own, const uint32_t *sum,
+                              bool all_ready, rm_time now);
+/* A sum by it failed here, and with it the ring. */
+void second_fail(struct second *s, const char *why, rm_time now);
+
+#endif
