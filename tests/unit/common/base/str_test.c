@@ -1,7 +1,6 @@
 #include "common/base/str.h"
 
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <string.h>
 
 Test(str, grows_as_it_is_written_to)
@@ -65,16 +64,18 @@ static bool is_utf8(const char *text)
 Test(text_copy_ends, keeps_thing_and_cause_and_cuts_no_character_in_two)
 {
     static const char *const pieces[] = {"a", "\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x99\x82"};
-    char out[64], text[512], same[64];
+    char out[64], same[64], text[101];
+    struct str long_one = str_init(512);
     cr_assert_str_eq(text_copy_ends(out, sizeof out, "short"), "short");
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
         for (size_t size = 32; size <= sizeof out; size++)
             for (size_t extra = 0; extra < 8; extra++) {
-                snprintf(text, sizeof text, "data /d:%.*s ", (int)extra, "xxxxxxxx");
-                while (strlen(text) < 200)
-                    strcat(text, pieces[i]);
-                strcat(text, ": disk full");
-                text_copy_ends(out, size, text);
+                str_reset(&long_one);
+                str_addf(&long_one, "data /d:%.*s ", (int)extra, "xxxxxxxx");
+                while (long_one.length < 200)
+                    str_adds(&long_one, pieces[i]);
+                str_adds(&long_one, ": disk full");
+                text_copy_ends(out, size, str_text(&long_one));
                 cr_assert_leq(strlen(out), size - 1);
                 cr_assert_geq(strlen(out), size - 1 - 6, "of room for %zu %zu are used", size, strlen(out));
                 cr_assert(is_utf8(out), "%s", out);
@@ -84,6 +85,7 @@ Test(text_copy_ends, keeps_thing_and_cause_and_cuts_no_character_in_two)
     memset(same, 'x', sizeof same);
     same[sizeof same - 1] = 0;
     cr_assert_str_eq(text_copy_ends(out, sizeof out, same), same, "what just fits stays");
+    str_clear(&long_one);
     memset(text, 0xbf, 100);
     text[100] = 0;
     cr_assert_leq(strlen(text_copy_ends(out, sizeof out, text)), sizeof out - 1, "bytes that are no text");
