@@ -63,6 +63,7 @@ bool lane_set_within(const struct lane_set *a, const struct lane_set *b)
 
 int lane_set_next(const struct lane_set *set, int after)
 {
+    RM_ASSERT(after >= -1 && after < RM_LANES_MAX, "the lane behind %d of %d", after, RM_LANES_MAX);
     for (int i = (after + 1) / 64; i < LANE_SET_WORDS; i++) {
         uint64_t left = set->bits[i];
         if (i == (after + 1) / 64)

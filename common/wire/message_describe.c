@@ -100,6 +100,15 @@ static void reported_text(const struct msg_reported *said, struct str *out)
              (double)said->still / RM_S);
 }
 
+static void stopped_text(const struct msg_stopped *said, struct str *out)
+{
+    char state[40];
+    str_addf(out, " round=%" PRId64 " holds=%s update=%" PRId64, said->round, state_text(&said->state, state),
+             said->update_step);
+    if (!lane_set_is_empty(&said->lanes))
+        str_addf(out, " lanes=%d", lane_set_count(&said->lanes));
+}
+
 static void body_text(const struct message *m, struct str *out)
 {
     char state[40];
@@ -132,10 +141,7 @@ static void body_text(const struct message *m, struct str *out)
                  fault_class_names[m->fault.class], m->fault.peer, m->fault.detail);
         break;
     case MSG_STOPPED:
-        str_addf(out, " round=%" PRId64 " holds=%s update=%" PRId64, m->stopped.round,
-                 state_text(&m->stopped.state, state), m->stopped.update_step);
-        if (!lane_set_is_empty(&m->stopped.lanes))
-            str_addf(out, " lanes=%d", lane_set_count(&m->stopped.lanes));
+        stopped_text(&m->stopped, out);
         break;
     case MSG_READY:
         str_addf(out, " holds=%s", state_text(&m->ready.state, state));

@@ -190,7 +190,8 @@ static void deal_what_is_left(struct rdzv *st, struct msg_form *f)
     }
     if (!any)
         return;
-    RM_ASSERT(f->resume.held && !st->loading, "lanes of a step behind none");
+    RM_ASSERT(f->resume.held && !st->loading, "lanes of a step behind none, %d of them rank 0's",
+              lane_set_count(&done[0]));
     f->lanes_count = st->settings.lanes;
     st->lanes_dealt += deal_lanes(f->lanes_count, f->count, done, f->lane_rank);
 }

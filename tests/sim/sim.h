@@ -20,6 +20,7 @@
 #include "agent/core/heed.h"
 #include "coordinator/core/rdzv.h"
 #include "tests/sim/replay.h"
+#include "tests/sim/sim_lanes.h"
 #include "tests/sim/sim_shots.h"
 #include "trainer/core/elastic.h"
 
@@ -190,24 +191,6 @@ struct content {
 struct inbox {
     struct ev *list;
     int count, room;
-};
-
-/* What a rank adds to a sum: which lanes, of which step and pass, by the shares of which ring. */
-struct lane_sum {
-    struct msg_generation ring;
-    int64_t step; /* 0: there is none */
-    int pass;
-    struct lane_set lanes;
-};
-
-/* What a rank keeps of a pass whose ring is no more. */
-struct lane_keep {
-    int64_t behind;            /* the step that its lanes were computed from */
-    uint64_t hash;             /* and its history */
-    bool alone, again;         /* begun in a ring of one, or with other exponents: nothing of it is kept */
-    struct lane_set done, own; /* own: whose computing is under way */
-    bool spoilt;               /* a bit of what they add up to has changed */
-    rm_time begun, until;      /* of those that are under way */
 };
 
 struct trainer {
@@ -700,17 +683,6 @@ void liar_check_release(struct sim *sim, int node);
 
 /* sim_still.c */
 void still_look(struct sim *sim);
-
-/* sim_lanes.c: what a sum is made of, by programs or by trainers themselves */
-rm_time lanes_take(struct sim *sim, int node, rm_time drawn);
-/* A pass begins, or is gone on with; returns how much of the time for the usual share it takes. */
-rm_time lanes_begin(struct sim *sim, int node, bool again, rm_time takes);
-/* No further lane is begun: when the one under way ends; -1: all are done before, or none is kept. */
-rm_time lanes_pause(struct sim *sim, int node);
-void lanes_done(struct sim *sim, struct node *n);
-void lanes_forget(struct node *n);
-struct lane_set lanes_kept(const struct sim *sim, const struct node *n);
-void lanes_check(struct sim *sim, const struct ring *ring);
 
 /* sim_beside.c: programs beside trainers, and their failures */
 void beside_draw(struct sim *sim);

@@ -7,6 +7,12 @@
 #include "trainer/engine/engine_parts.h"
 #include "trainer/exact/header.h"
 
+int64_t engine_lane_tokens(const struct engine *e)
+{
+    int64_t each = e->reader ? e->spec->model.shape.context : 1;
+    return e->spec->batch.lane_sequences * each;
+}
+
 void engine_own_lanes(const struct engine *e, const struct message *form, int64_t step, struct lane_set *ret)
 {
     const struct msg_form *f = &form->form;
@@ -60,7 +66,7 @@ bool engine_lanes_are_whole(const struct engine *e)
 {
     uint32_t each = (uint32_t)engine_lane_tokens(e);
     bool whole = true;
-    RM_ASSERT(each > 0, "lanes that learn from nothing");
+    RM_ASSERT(each > 0, "%d lanes that learn from nothing", e->spec->batch.lanes);
     for (int lane = 0; lane < e->spec->batch.lanes; lane++)
         whole = whole && header_lane_read(e->pass.sums.header_to, e->layout.tensors, lane).tokens == each;
     return whole;

@@ -162,6 +162,8 @@ void engine_states_differ(struct engine *e, const uint32_t *header, struct worke
 void engine_compare(struct engine *e, struct elastic_result *ret);
 
 /* engine_kept.c */
+/* What a lane learns from, in tokens, or in samples where there are none. */
+int64_t engine_lane_tokens(const struct engine *e);
 /* Whose lanes they are in this ring, of the step behind that one. */
 void engine_own_lanes(const struct engine *e, const struct message *form, int64_t step, struct lane_set *ret);
 /* Of the step behind the state held, those whose sums are there, and stand. */
@@ -179,8 +181,6 @@ bool engine_lanes_are_whole(const struct engine *e);
 /* engine_step.c */
 /* Lets the next step's lanes be read already: the ring is there. */
 void engine_read_ahead(struct engine *e, const struct message *form);
-/* What a lane learns from, in tokens, or in samples where there are none. */
-int64_t engine_lane_tokens(const struct engine *e);
 void engine_lanes(struct engine *e, const struct elastic_action *action, struct elastic_result *ret);
 void engine_exchange(struct engine *e, struct elastic_result *ret);
 void engine_commit(struct engine *e, struct elastic_result *ret);

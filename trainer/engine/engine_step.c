@@ -95,12 +95,6 @@ static uint32_t flags_of(struct engine *e)
            engine_transport_flags(e);
 }
 
-int64_t engine_lane_tokens(const struct engine *e)
-{
-    int64_t each = e->reader ? e->spec->model.shape.context : 1;
-    return e->spec->batch.lane_sequences * each;
-}
-
 /* A pass is begun, or the one is gone on with whose lanes are all this rank's in this ring, too. */
 static int begin_pass(struct engine *e, const struct state_point *point, const struct lane_set *own,
                       bool again, struct error *err)

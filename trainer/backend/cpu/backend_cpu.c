@@ -151,7 +151,7 @@ static int cpu_resume(struct backend *b, const struct backend_pass *pass, struct
     struct backend_cpu *c = cpu_of(b);
     const int64_t tokens = rest_tokens(c->state, pass->tokens, pass->world);
     (void)err;
-    RM_ASSERT(!pass->k && !pass->disputed, "a pass with other exponents is gone on with");
+    RM_ASSERT(!pass->k && !pass->disputed, "rank %d goes on with a pass of other exponents", pass->rank);
     c->read_in = pass->world > 1 && !c->mixed ? rest_parts(tokens) : 0;
     c->resumed = true;
     c->rank = pass->rank;
