@@ -186,7 +186,7 @@ static void program_ended(void *ctx, int local, const struct processes_end *end)
         text_copy(p->output, sizeof p->output, end->output);
         if (!p->up && !end->code)
             text_copy(p->why, sizeof p->why,
-                      "it ended without a call of ringmaster.connect(): call it, or write mode: Restart");
+                      "it ended without ringmaster.connect(): call it, or write mode: Restart");
         else
             snprintf(p->why, sizeof p->why, "%s%s", end->why,
                      end->code ? "" : ", before the job's last step");

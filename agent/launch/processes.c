@@ -32,6 +32,7 @@ struct process {
     struct processes *all;
     struct loop_child *child; /* NULL: none, or it has ended */
     bool unheard;             /* `ended` is still to be told: it could not be started */
+    int group, code;          /* it went as told, and others of its group have not yet; 0: none */
 };
 
 struct processes {
@@ -158,6 +159,11 @@ static void child_ended(void *ctx, int code, int signo)
         return;
     }
     reports_hear(p->reports);
+    if (p->stopping && !p->killing && kill(-pid, 0) == 0) {
+        one->group = pid; /* the number is not given to another one while its group has members */
+        one->code = signo ? BY_SIGNAL + signo : code;
+        return;
+    }
     struct processes_end end = {.code = signo ? BY_SIGNAL + signo : code, .signo = signo, .why = why};
     end.memory = was_short_of_memory(p, end.code);
     struct str output = str_init(MSG_OUTPUT_MAX - 1);
@@ -176,6 +182,19 @@ static void tell_not_started(struct processes *p)
         p->options.ended(
             p->options.ctx, i,
             &(struct processes_end){.code = NOT_STARTED, .why = "it could not be started", .output = ""});
+    }
+}
+
+/* A shell goes at once; the program below it, which may be saving, has the time that is left. */
+static void tell_left(struct processes *p)
+{
+    for (int i = 0; i < PROCESSES_MAX; i++) {
+        struct process *one = &p->process[i];
+        if (!one->group || (!p->killing && kill(-one->group, 0) == 0))
+            continue;
+        one->group = 0;
+        p->options.ended(p->options.ctx, i,
+                         &(struct processes_end){.code = one->code, .why = "", .output = ""});
     }
 }
 
@@ -198,10 +217,11 @@ static void time_to_look(void *ctx)
 {
     struct processes *p = ctx;
     tell_not_started(p);
-    if (!p->killing) {
-        descendants_look(who_is, p, false);
+    if (!p->killing)
+        descendants_look(who_is, p, false); /* reaps, and with the last of a group the group is gone */
+    tell_left(p);
+    if (!p->killing)
         return;
-    }
     if (!nothing_is_left(p)) {
         loop_timer_set(p->timer, loop_now(p->loop) + p->look_again);
         p->look_again = rm_earlier(p->look_again * 5 / 4, look_at_most);
@@ -365,6 +385,7 @@ static int start_one(struct processes *p, const struct launch_ring *ring, int lo
     struct launch_environment said;
     struct launch_process process = {.ring = ring,
                                      .job = p->options.spec->name,
+                                     .worker = p->options.worker,
                                      .local = local,
                                      .processes = p->options.spec->launch.processes,
                                      .threads = p->options.threads,

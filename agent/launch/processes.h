@@ -43,7 +43,9 @@ int processes_open(struct processes **ret, struct loop *loop, const struct proce
 /* Those that can't be started end with code 126 in the next turn. ring: stays as it is until they are
  * stopped; NULL: they have no place in one. */
 void processes_start(struct processes *p, const struct launch_ring *ring);
-void processes_terminate(struct processes *p); /* SIGTERM to each and its process group */
+/* SIGTERM to each and its process group. From here on one has ended when its group has: what a shell starts
+ * is not to be killed because the shell goes first. */
+void processes_terminate(struct processes *p);
 /* SIGKILL to each, its group, and to every child and grandchild until none is left. */
 void processes_kill(struct processes *p);
 void processes_free(struct processes *p);

@@ -147,8 +147,11 @@ static void fill_environment(struct launch_environment *e, const struct launch_p
         set_number(e, "OMP_NUM_THREADS", p->threads);
     if (p->socket)
         set_variable(e, "RINGMASTER_SOCKET", p->socket);
-    if (!r && p->error_file)
+    if (!r && p->error_file) {
         set_variable(e, "TORCHELASTIC_ERROR_FILE", p->error_file);
+        set_number(e, "RINGMASTER_WORKER",
+                   p->worker); /* nothing may depend on it but which device it takes */
+    }
     if (!r)
         return;
     address_split(r->address[0], host, sizeof host, &port);

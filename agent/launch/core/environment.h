@@ -12,6 +12,7 @@
 struct launch_process {
     const struct launch_ring *ring; /* NULL: it has no place yet, and finds what all find everywhere */
     const char *job;
+    int worker;           /* its number, where it has no rank */
     int local, processes; /* this one, of how many on each worker */
     int threads;          /* that it may well have, where it is the only one; 0: as it likes */
     bool torchrun;        /* it is started once, and starts the processes itself */

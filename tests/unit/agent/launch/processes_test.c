@@ -120,6 +120,45 @@ Test(processes, what_they_left_behind_is_gone_before_gone_is_told)
     cr_assert_eq(ended, RANKS);
 }
 
+/* The shell dies of the signal that its whole group gets; the program below it saves. */
+Test(processes, a_program_below_a_shell_has_the_time_that_it_was_given)
+{
+    char folder[] = "/tmp/processes-XXXXXX", script[1024], path[64];
+    cr_assert(mkdtemp(folder));
+    snprintf(script, sizeof script,
+             "sh -c 'trap \"sleep 0.3; : > %s/saved$RANK; exit\" TERM; : > %s/up$RANK; "
+             "while :; do sleep 0.01; done'; true",
+             folder, folder);
+    start(script);
+    for (int i = 0; i < RANKS; i++)
+        for (snprintf(path, sizeof path, "%s/up%d", folder, i); access(path, F_OK) < 0;)
+            loop_turn(loop, false);
+    processes_terminate(processes);
+    while (ended < RANKS)
+        loop_turn(loop, true);
+    for (int i = 0; i < RANKS; i++) {
+        snprintf(path, sizeof path, "%s/saved%d", folder, i);
+        cr_assert_eq(access(path, F_OK), 0, "rank %d was not let save; its shell ended with %d", i, code[i]);
+    }
+    finish();
+}
+
+/* And who does not go is ended with the rest when the time is over. */
+Test(processes, a_program_below_a_shell_that_does_not_go_is_ended_with_the_rest)
+{
+    char folder[] = "/tmp/processes-XXXXXX", script[1024], path[64];
+    cr_assert(mkdtemp(folder));
+    snprintf(script, sizeof script, "sh -c 'trap : TERM; : > %s/up$RANK; while :; do sleep 0.01; done'; true",
+             folder);
+    start(script);
+    for (int i = 0; i < RANKS; i++)
+        for (snprintf(path, sizeof path, "%s/up%d", folder, i); access(path, F_OK) < 0;)
+            loop_turn(loop, false);
+    processes_terminate(processes);
+    finish();
+    cr_assert_eq(ended, RANKS);
+}
+
 Test(processes, the_last_line_tells_why)
 {
     start("echo working; echo 'no such thing)' >&2; echo '=====' >&2; echo >&2; exit 4");

@@ -205,3 +205,22 @@ Test(environment, the_socket_for_reports_is_told_with_a_place_and_no_other_is_ha
     free(e);
     launch_environment_clear(&said);
 }
+
+/* Of several on one machine each can take a GPU of its own by it. */
+Test(environment, a_program_without_a_rank_finds_its_workers_number_and_one_with_a_rank_does_not)
+{
+    struct launch_ring r = ring(1, 0);
+    struct launch_process p = {
+        .job = "j", .processes = 1, .worker = 3, .socket = "/t/s", .error_file = "/t/e"};
+    struct launch_environment said;
+    char *base[] = {"RINGMASTER_WORKER=of an outer job", NULL};
+    char **e = launch_environment_make(&p, base, &said);
+    cr_assert_str_eq(value(e, "RINGMASTER_WORKER"), "3");
+    free(e);
+    launch_environment_clear(&said);
+    p.ring = &r;
+    e = launch_environment_make(&p, base, &said);
+    cr_assert_null(value(e, "RINGMASTER_WORKER"));
+    free(e);
+    launch_environment_clear(&said);
+}
