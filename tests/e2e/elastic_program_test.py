@@ -193,9 +193,15 @@ def test_one_that_always_fails_ends_the_job(finish, tmp_path, squares):
     assert "exit code 3: squares: the numbers ran out" in run.the("failed")["reason"]
 
 
+def test_a_gradient_that_is_not_finite_ends_the_job_behind_the_last_sound_step(finish, tmp_path, squares):
+    run = finish(squares_job(tmp_path, squares, "--nan-at", "9", workers=2))
+    assert run.code == 5, run.tail()
+    assert "not finite" in run.the("failed")["reason"] and run.of("step")[-1]["step"] == 8, run.tail()
+
+
 @pytest.mark.parametrize("words, fields, code, sentence", [
     (["--sleepy"], {"elasticity__startTimeout": "4s"}, 2,
-     "mode is Elastic, but the program did not call ringmaster.connect(); call it, or write mode: Restart"),
+     "mode is Elastic, but the program did not call ringmaster.connect(); call it, or write mode: Restart, or, if 2 s are too few to come to that, a longer startTimeout"),
     (["--tensors", "1200"], {}, 2, "the program has more than 1156 tensors with gradients"),
     (["--samples", "0"], {}, 2, "the program has 0 samples; there must be one at least"),
 ], ids=["never connects", "too many tensors", "no samples"])
@@ -281,7 +287,7 @@ def test_who_never_came_to_the_last_step_is_not_waited_for(finish, tmp_path, squ
 def test_a_program_that_ends_before_it_connects_is_told_what_to_call(finish, tmp_path):
     run = finish(squares_job(tmp_path, "true", workers=1, failurePolicy__maxRestarts=0))
     assert run.code == 5, run.tail()
-    assert "it ended without a call of ringmaster.connect(): call it, or write" in run.the("failed")["reason"]
+    assert "it ended without ringmaster.connect(): call it, or write mode: Restart" in run.the("failed")["reason"]
 
 
 def parent_of(pid):

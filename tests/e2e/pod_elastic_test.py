@@ -175,7 +175,7 @@ def test_all_pods_gone_the_next_ones_go_on_from_what_the_last_saved(pods):
 
 @pytest.mark.parametrize("words, fields, sentence", [
     (["--sleepy"], {"elasticity__startTimeout": "4s"},
-     "mode is Elastic, but the program did not call ringmaster.connect(); call it, or write mode: Restart"),
+     "mode is Elastic, but the program did not call ringmaster.connect(); call it, or write mode: Restart, or, if"),
     (["--tensors", "1200"], {}, "the program has more than 1156 tensors with gradients"),
 ], ids=["never connects", "too many tensors"])
 def test_a_program_that_is_refused_ends_the_job_at_once_with_the_refusal(pods, words, fields, sentence):

@@ -263,6 +263,14 @@ static void maybe_wrong(int argc, char **argv, const struct program_task_packet 
             task->lane);
 }
 
+/* As of a sequence that has nothing to learn: 0 / 0. */
+static void maybe_nan(int argc, char **argv, const struct program_task_packet *task)
+{
+    static const uint32_t nan_bits = 0x7fc00000;
+    if (task->lane == 0 && is_due(argc, argv, "--nan-at", task->step))
+        memcpy(memory + at.area_at[task->area], &nan_bits, sizeof nan_bits);
+}
+
 static void run(int argc, char **argv)
 {
     long pause = (long)number(argc, argv, "--pause-us", "0"),
@@ -279,6 +287,7 @@ static void run(int argc, char **argv)
             wait_us(pause);
             next.loss = lane(&task);
             maybe_wrong(argc, argv, &task);
+            maybe_nan(argc, argv, &task);
         } else if (task.kind == PROGRAM_UPDATE) {
             update(&task);
             maybe_differ(argc, argv, task.step);

@@ -112,23 +112,24 @@ static int given_up(struct error *err)
 
 /* ---- the beginning ---- */
 
-static int never_came(struct error *err)
+static int never_came(const struct talk_options *o, struct error *err)
 {
     return err_set(err, ERR_USAGE,
                    "mode is Elastic, but the program did not call ringmaster.connect(); call it, or write "
-                   "mode: Restart");
+                   "mode: Restart, or, if %lld s are too few to come to that, a longer startTimeout",
+                   (long long)(o->patience / RM_S));
 }
 
-static int wait_readable(int fd, rm_time until, const atomic_int *stop, struct error *err)
+static int wait_readable(int fd, const struct talk_options *o, rm_time until, struct error *err)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
     for (;;) {
-        if (told_to_stop(stop))
+        if (told_to_stop(o->stop))
             return given_up(err);
         if (poll(&p, 1, POLL_MS) > 0)
             return 0;
         if (clock_now() >= until)
-            return never_came(err);
+            return never_came(o, err);
     }
 }
 
@@ -136,7 +137,7 @@ static int wait_readable(int fd, rm_time until, const atomic_int *stop, struct e
 static int take_caller(struct talk *t, const struct talk_options *o, rm_time until, struct error *err)
 {
     while (t->fd < 0) {
-        if (wait_readable(o->fd, until, o->stop, err) < 0)
+        if (wait_readable(o->fd, o, until, err) < 0)
             return -1;
         t->fd = accept4(o->fd, NULL, NULL, SOCK_CLOEXEC);
         if (t->fd < 0 && errno != EINTR && errno != ECONNABORTED && errno != EAGAIN)
@@ -153,7 +154,7 @@ static int hear_packet(struct talk *t, union packet *p, const struct talk_option
         int got = receive_packet(t, p, err);
         if (got < 0 || (got > 0 && p->word != PROGRAM_REPORT))
             return got < 0 ? -1 : 0;
-        if (got == 0 && wait_readable(t->fd, until, o->stop, err) < 0)
+        if (got == 0 && wait_readable(t->fd, o, until, err) < 0)
             return -1;
     }
 }

@@ -42,9 +42,8 @@ static int load(struct cuda_blas *blas, void **ret, struct error *err)
     if (*ret)
         return 0;
     err_set(err, ERR_MACHINE,
-            "no cuBLASLt: %s can't be loaded; install the CUDA 13 libraries (libcublas-13-0, or the image "
-            "with GPU "
-            "support), name it by RINGMASTER_CUBLASLT_LIBRARY, or train with trainer.device: cpu",
+            "no cuBLASLt: %s can't be loaded; install CUDA 13's (libcublas-13-0), name it by "
+            "RINGMASTER_CUBLASLT_LIBRARY, or train with trainer.device: cpu",
             blas->path);
     err_class(err, CLASS_MACHINE);
     return named ? err_person(err) : -1;

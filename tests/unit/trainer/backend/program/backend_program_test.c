@@ -509,6 +509,6 @@ Test(backend_program, one_that_never_says_what_it_has_did_not_connect, .timeout 
     cr_assert_eq(r.err.code, ERR_USAGE);
     cr_assert_str_eq(r.err.text,
                      "mode is Elastic, but the program did not call ringmaster.connect(); call it, or write "
-                     "mode: Restart");
+                     "mode: Restart, or, if 0 s are too few to come to that, a longer startTimeout");
     rig_close(&r);
 }

@@ -374,11 +374,10 @@ static void refused(const char *library, const char *script, const char *sentenc
 
 Test(blas, without_a_library_says_what_to_install)
 {
-    refused(
-        "/nowhere/libcublasLt.so.13", "",
-        "no cuBLASLt: /nowhere/libcublasLt.so.13 can't be loaded; install the CUDA 13 libraries "
-        "(libcublas-13-0, or the "
-        "image with GPU support), name it by RINGMASTER_CUBLASLT_LIBRARY, or train with trainer.device: cpu");
+    refused("/nowhere/libcublasLt.so.13", "",
+            "no cuBLASLt: /nowhere/libcublasLt.so.13 can't be loaded; install CUDA 13's (libcublas-13-0), "
+            "name it "
+            "by RINGMASTER_CUBLASLT_LIBRARY, or train with trainer.device: cpu");
 }
 
 Test(blas, of_another_version_is_refused)
