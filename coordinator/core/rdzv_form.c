@@ -101,9 +101,14 @@ static bool gives_nothing(const struct rdzv *st, const struct rdzv_worker *w)
 }
 
 /* Outside the ring: it leaves, makes room, or there was none for it. */
+static bool stands_beside(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_state *resume)
+{
+    return w->rank < 0 && rdzv_usable(st, w) && holds(w, resume);
+}
+
 static bool may_serve(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_state *resume)
 {
-    return w->rank < 0 && rdzv_usable(st, w) && holds(w, resume) && !gives_nothing(st, w);
+    return stands_beside(st, w, resume) && !gives_nothing(st, w);
 }
 
 rm_time rdzv_given_from(const struct rdzv *st)
@@ -129,6 +134,33 @@ static bool one_gives_in_time(const struct rdzv *st, const struct msg_state *res
     return false;
 }
 
+/* Who gives from outside the ring, the better the higher. */
+enum beside { BESIDE_NONE, BESIDE_PAUSED, BESIDE_MAY_SERVE, BESIDE_IN_TIME };
+
+static enum beside how_it_stands(const struct rdzv *st, int worker, const struct msg_state *resume)
+{
+    const struct rdzv_worker *w = &st->worker[worker];
+    bool reached = set_is_empty(rdzv_pairs_in_ring(st, worker)) || st->pairs.too_few;
+    if (!stands_beside(st, w, resume) || !reached)
+        return BESIDE_NONE;
+    if (!may_serve(st, w, resume))
+        return BESIDE_PAUSED;
+    return rdzv_gives_in_time(st, w) ? BESIDE_IN_TIME : BESIDE_MAY_SERVE;
+}
+
+static void add_who_stands_beside(struct rdzv *st, struct msg_form *f, const struct msg_state *resume,
+                                  enum beside least)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        if (how_it_stands(st, i, resume) < least)
+            continue;
+        st->worker[i].serving = true;
+        add_source(st, f, i, resume->step);
+    }
+}
+
+/* Outside the ring the best alone are asked, but rather anybody than nobody: the ring was chosen because
+ * somebody holds the state, and who has little time, or gave something else before, may still give it. */
 static void choose_sources(struct rdzv *st, struct msg_form *f, const struct msg_state *resume)
 {
     RM_ASSERT(resume->held && f->sources_count == 0, "%d sources of step %" PRId64 " before one is chosen",
@@ -139,16 +171,9 @@ static void choose_sources(struct rdzv *st, struct msg_form *f, const struct msg
     }
     if (f->sources_count)
         return;
-    bool in_time = one_gives_in_time(st, resume);
-    for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        struct rdzv_worker *w = &st->worker[i];
-        if (!may_serve(st, w, resume) || (in_time && !rdzv_gives_in_time(st, w)))
-            continue;
-        if (!set_is_empty(rdzv_pairs_in_ring(st, i)) && !st->pairs.too_few)
-            continue;
-        w->serving = true;
-        add_source(st, f, i, resume->step);
-    }
+    enum beside least = one_gives_in_time(st, resume) ? BESIDE_IN_TIME : BESIDE_MAY_SERVE;
+    while (!f->sources_count && least > BESIDE_NONE)
+        add_who_stands_beside(st, f, resume, least--);
 }
 
 static enum msg_role role_of(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_form *f)

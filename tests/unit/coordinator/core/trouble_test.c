@@ -90,6 +90,41 @@ Test(trouble, who_alone_holds_the_state_and_gives_something_else_is_asked_again_
     story_end(&s);
 }
 
+static void two_of_four_hold(struct story *s)
+{
+    for (int w = 3; w >= 0; w--)
+        stopped(s, w, w < 2 ? 5 : -1, -1);
+    for (int second = 0; second < 40 && rdzv_state(s->st) != RDZV_FORMING; second++)
+        after(s, RM_S);
+    cr_assert_eq(rdzv_state(s->st), RDZV_FORMING, "%s", str_text(&s->log));
+}
+
+/* Of two that hold the state one gave something else and pauses; the other one, which one of those who are to
+ * have it can't reach, is told to go. */
+Test(trouble, who_gave_something_else_is_asked_all_the_same_where_nobody_else_can_be)
+{
+    struct story s;
+    struct rdzv_settings settings = patient(2);
+    settings.unsupervised = true;
+    settings.lost_after = 3600 * RM_S;
+    story_begin(&s, settings);
+    for (int w = 0; w < 4; w++)
+        hello(&s, w, w < 2 ? 5 : -1);
+    two_of_four_hold(&s);
+    for (int i = 0; i < 2; i++) {
+        fault_of(&s, 2, FAULT_RING, 0, -1);
+        two_of_four_hold(&s);
+    }
+    for (int i = 0; i < 2; i++) {
+        gives_something_else(&s, is_in(&s, 2) ? 2 : 3, 1);
+        two_of_four_hold(&s);
+    }
+    leaving(&s, 0);
+    two_of_four_hold(&s);
+    cr_assert(said(&s, "members=2/0:receive,3/0:receive sources=1"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 /* ---- loads ---- */
 
 Test(trouble, a_read_error_of_one_agent_throws_no_checkpoint_away)
