@@ -98,6 +98,8 @@ static bool is_inside(char c)
 
 char *text_copy_ends(char *out, size_t size, const char *text)
 {
+    /* A sentence says most where it begins: thing and what to do. Its cause comes last, and is short. */
+    enum { CAUSE_MOST = 36 };
     static const char gap[] = " ... ";
     size_t length = strlen(text);
     RM_ASSERT(size >= 32, "room of %zu for both ends of %.40s", size, text);
@@ -105,7 +107,8 @@ char *text_copy_ends(char *out, size_t size, const char *text)
         memcpy(out, text, length + 1);
         return out;
     }
-    size_t begin = (size - sizeof gap) / 2;
+    size_t room = size - sizeof gap, half = room / 2;
+    size_t begin = room - (half < CAUSE_MOST ? half : CAUSE_MOST);
     while (begin > 0 && is_inside(text[begin]))
         begin--;
     const char *end = text + length - (size - sizeof gap - begin);
