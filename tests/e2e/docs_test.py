@@ -146,7 +146,7 @@ def test_the_quick_start(clone):
     (clone.folder / "deploy/examples/quickstart.yaml").write_text(job, encoding="utf-8")
     printed = clone.play("quick start")
     for text in printed.values():
-        assert "recovered in" in text and "1 step redone" in text and "goodput" in text and sum_told(text), text
+        assert "recovered in" in text and re.search(r"\b(no|1) step redone", text) and "goodput" in text and sum_told(text), text
     assert len({sum_told(text) for text in printed.values()}) == 1, "the same bits, drill or not, beginning anew or not"
     assert "A few lines that the model writes by itself:" in printed["tools/quickstart"]
     assert (clone.folder / "build/quickstart/run.svg").exists()
