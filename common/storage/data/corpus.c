@@ -484,30 +484,32 @@ static int read_aside(const struct corpus *c, int fd, int64_t i, int64_t from, u
     return status;
 }
 
-int corpus_read_aside(const struct corpus *c, int64_t i, int64_t from, uint8_t *out, int64_t count,
-                      struct error *err)
+typedef int read_open(const struct corpus *c, int fd, int64_t i, int64_t from, uint8_t *out, int64_t count,
+                      struct error *err);
+
+static int read_listed(read_open *way, const struct corpus *c, int64_t i, int64_t from, uint8_t *out,
+                       int64_t count, struct error *err)
 {
     if (c->source.listing)
         return read_remote(c, i, from, out, count, err);
     int fd = open_listed(c, i, err);
     if (fd < 0)
         return -1;
-    int status = read_aside(c, fd, i, from, out, count, err);
+    int status = way(c, fd, i, from, out, count, err);
     close(fd);
     return status;
+}
+
+int corpus_read_aside(const struct corpus *c, int64_t i, int64_t from, uint8_t *out, int64_t count,
+                      struct error *err)
+{
+    return read_listed(read_aside, c, i, from, out, count, err);
 }
 
 int corpus_read_bytes(const struct corpus *c, int64_t i, int64_t from, uint8_t *out, int64_t count,
                       struct error *err)
 {
-    if (c->source.listing)
-        return read_remote(c, i, from, out, count, err);
-    int fd = open_listed(c, i, err);
-    if (fd < 0)
-        return -1;
-    int status = read_range(c, fd, i, from, out, count, err);
-    close(fd);
-    return status;
+    return read_listed(read_range, c, i, from, out, count, err);
 }
 
 int corpus_check_bytes(const struct corpus *c, int64_t i, int64_t from, const uint8_t *bytes, int64_t count,
