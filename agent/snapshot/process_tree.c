@@ -3,11 +3,9 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "agent/snapshot/core/words.h"
-#include "common/os/file.h"
 #include "common/os/process.h"
 
 /* Everybody of /proc with its parent. */
@@ -100,27 +98,4 @@ int process_tree_refuse(const struct process_tree *tree, struct error *err)
         if (refuse_process(tree->pids[i], err) < 0)
             return -1;
     return 0;
-}
-
-static uint64_t process_bytes(long pid)
-{
-    struct str text = str_init(1 << 14);
-    char path[64];
-    unsigned long long kib = 0;
-    snprintf(path, sizeof path, "/proc/%ld/smaps_rollup", pid);
-    if (file_read(path, &text, NULL) == 0) {
-        const char *line = strstr(str_text(&text), "\nPss:");
-        if (line)
-            sscanf(line, " Pss: %llu", &kib);
-    }
-    str_clear(&text);
-    return (uint64_t)kib << 10;
-}
-
-uint64_t process_tree_bytes(const struct process_tree *tree)
-{
-    uint64_t bytes = 0;
-    for (int i = 0; i < tree->count; i++)
-        bytes += process_bytes(tree->pids[i]);
-    return bytes;
 }

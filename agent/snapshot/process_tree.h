@@ -2,8 +2,6 @@
 #ifndef RM_SNAPSHOT_PROCESS_TREE_H
 #define RM_SNAPSHOT_PROCESS_TREE_H
 
-#include <stdint.h>
-
 #include "common/base/error.h"
 
 enum { PROCESS_TREE_MAX = 4096 };
@@ -20,9 +18,5 @@ int process_tree_read(long root, struct process_tree *ret, struct error *err);
 
 /* Refuses the tree for a descriptor that can't be in a snapshot (core/words.h). */
 int process_tree_refuse(const struct process_tree *tree, struct error *err);
-
-/* Bytes in memory that are the tree's own, pages that several share counted in parts (smaps_rollup, Pss):
- * what a dump writes at most, but for what lies in files. */
-uint64_t process_tree_bytes(const struct process_tree *tree);
 
 #endif

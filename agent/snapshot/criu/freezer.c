@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/snapshot/core/words.h"
 #include "common/base/str.h"
 
 static const char dump_log[] = "dump.log", restore_log[] = "restore.log";
@@ -69,7 +68,7 @@ static int tell_failure(int folder, const char *log, const char *what, int code,
     return -1;
 }
 
-int freezer_dump(const struct freezer_dump *wish, struct error *err)
+int freezer_dump(const struct snapshot *wish, struct error *err)
 {
     if (set_common(wish->binary, wish->folder, dump_log, err) < 0)
         return -1;
@@ -86,11 +85,11 @@ static int inherit_stream(int fd, const char *key, struct error *err)
     return criu_add_inherit_fd(fd, key) < 0 ? err_set(err, ERR_MACHINE, "no memory for CRIU's options") : 0;
 }
 
-long freezer_restore(const struct freezer_restore *wish, struct error *err)
+long freezer_restore(const struct snapshot *wish, const struct program_streams *had, struct error *err)
 {
     if (set_common(wish->binary, wish->folder, restore_log, err) < 0 ||
-        inherit_stream(wish->out, wish->out_key, err) < 0 ||
-        (strcmp(wish->out_key, wish->err_key) != 0 && inherit_stream(wish->err, wish->err_key, err) < 0))
+        inherit_stream(wish->out, had->out, err) < 0 ||
+        (strcmp(had->out, had->err) != 0 && inherit_stream(wish->err, had->err, err) < 0))
         return -1;
     int pid = criu_restore_child();
     return pid <= 0 ? tell_failure(wish->folder, restore_log, "the restore failed", pid, err) : pid;

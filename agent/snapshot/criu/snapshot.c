@@ -61,11 +61,10 @@ static int refuse_tree(long pid, struct error *err)
 int snapshot_dump(const struct snapshot *wish, struct snapshot_stats *ret, struct error *err)
 {
     struct program_streams streams;
-    struct freezer_dump dump = {wish->binary, wish->folder, wish->pid, wish->leave_running};
     if (refuse_tree(wish->pid, err) < 0)
         return -1;
     program_streams_read(wish->pid, &streams);
-    if (program_streams_save(wish->folder, &streams, err) < 0 || freezer_dump(&dump, err) < 0)
+    if (program_streams_save(wish->folder, &streams, err) < 0 || freezer_dump(wish, err) < 0)
         return -1;
     read_stats(wish->folder, ret);
     return 0;
@@ -76,7 +75,5 @@ long snapshot_restore(const struct snapshot *wish, struct error *err)
     struct program_streams streams;
     if (program_streams_load(wish->folder, &streams, err) < 0)
         return -1;
-    struct freezer_restore restore = {wish->binary, wish->folder, wish->out,
-                                      wish->err,    streams.out,  streams.err};
-    return freezer_restore(&restore, err);
+    return freezer_restore(wish, &streams, err);
 }
