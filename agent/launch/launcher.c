@@ -58,13 +58,8 @@ static void send_message(struct launcher *l, const struct message *message)
 /* Told before it ends, so that whoever reads of the end reads why. */
 static void tell_why_not(struct launcher *l, const struct error *err)
 {
-    struct message *m = l->message;
-    message_init(m, MSG_FAULT);
-    m->fault.kind = FAULT_MACHINE;
-    m->fault.peer = m->fault.step = -1;
-    m->fault.exit_code = error_exit_code(err->code);
-    text_copy(m->fault.detail, sizeof m->fault.detail, err->text);
-    send_message(l, m);
+    launch_refuse(l->message, err->text, error_exit_code(err->code));
+    send_message(l, l->message);
 }
 
 static void choose_port(struct launcher *l)

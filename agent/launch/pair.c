@@ -82,13 +82,8 @@ static void tell_failed(struct pair *p)
 /* A trainer that refuses its program says it in these words. */
 static void tell_refused(struct pair *p, const char *why, int exit_code)
 {
-    struct message *m = p->message;
-    message_init(m, MSG_FAULT);
-    m->fault.kind = FAULT_MACHINE;
-    m->fault.peer = m->fault.step = -1;
-    m->fault.exit_code = exit_code;
-    text_copy_ends(m->fault.detail, sizeof m->fault.detail, why);
-    send_message(p, m);
+    launch_refuse(p->message, why, exit_code);
+    send_message(p, p->message);
 }
 
 /* Nothing of either is left. */

@@ -149,8 +149,7 @@ static void fill_environment(struct launch_environment *e, const struct launch_p
         set_variable(e, "RINGMASTER_SOCKET", p->socket);
     if (!r && p->error_file) {
         set_variable(e, "TORCHELASTIC_ERROR_FILE", p->error_file);
-        set_number(e, "RINGMASTER_WORKER",
-                   p->worker); /* nothing may depend on it but which device it takes */
+        set_number(e, "RINGMASTER_WORKER", p->worker); /* which device it takes may follow from it alone */
     }
     if (!r)
         return;

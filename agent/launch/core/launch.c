@@ -400,3 +400,13 @@ void launch_step(struct launch *st, const struct launch_event *event, rm_time no
         beat(st, now, out);
     check_invariants(st);
 }
+
+void launch_refuse(struct message *m, const char *why, int exit_code)
+{
+    RM_ASSERT(exit_code, "%s is no end that is well", why);
+    message_init(m, MSG_FAULT);
+    m->fault.kind = FAULT_MACHINE;
+    m->fault.peer = m->fault.step = -1;
+    m->fault.exit_code = exit_code;
+    text_copy_ends(m->fault.detail, sizeof m->fault.detail, why);
+}

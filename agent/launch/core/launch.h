@@ -94,4 +94,7 @@ void launch_step(struct launch *st, const struct launch_event *event, rm_time no
 rm_time launch_deadline(const struct launch *st);
 const struct launch_ring *launch_ring_of(const struct launch *st); /* newest; of LAUNCH_START */
 
+/* What a launcher says that can't begin or go on, before it ends: whoever reads of its end reads why. */
+void launch_refuse(struct message *m, const char *why, int exit_code);
+
 #endif
