@@ -32,4 +32,12 @@ PLAYED void list_again(struct story *s, int n)
         listed(s, w, 231, 200);
 }
 
+PLAYED bool is_in(const struct story *s, int worker)
+{
+    for (int r = 0; r < s->form.form.count; r++)
+        if (s->form.form.member[r].worker == worker)
+            return true;
+    return false;
+}
+
 #endif

@@ -22,14 +22,6 @@ static void let_receive(struct story *s, bool pods)
     cr_assert_eq(rdzv_state(s->st), RDZV_FORMING, "%s", str_text(&s->log));
 }
 
-static bool is_in(const struct story *s, int worker)
-{
-    for (int r = 0; r < s->form.form.count; r++)
-        if (s->form.form.member[r].worker == worker)
-            return true;
-    return false;
-}
-
 Test(trouble, a_source_that_holds_something_else_is_left_out_and_not_taken_for_one_that_is_not_reached)
 {
     for (int pods = 0; pods < 2; pods++) {
@@ -49,88 +41,6 @@ Test(trouble, a_source_that_holds_something_else_is_left_out_and_not_taken_for_o
         cr_assert_not(said(&s, "can't reach") || said(&s, "workerLeftOut"), "%s", str_text(&s.log));
         story_end(&s);
     }
-}
-
-/* Of n the first `holders` stop with step 5, the others with nothing. */
-static void some_hold(struct story *s, int n, int holders)
-{
-    for (int w = n - 1; w >= 0; w--)
-        stopped(s, w, w < holders ? 5 : -1, -1);
-}
-
-/* So many come, of pods that nobody waits for, and stop. */
-static void some_come(struct story *s, int n, int holders)
-{
-    struct rdzv_settings settings = patient(2);
-    settings.unsupervised = true;
-    settings.lost_after = 3600 * RM_S;
-    story_begin(s, settings);
-    for (int w = 0; w < n; w++)
-        hello(s, w, w < holders ? 5 : -1);
-    some_hold(s, n, holders);
-}
-
-static void one_holds(struct story *s)
-{
-    some_hold(s, 3, 1);
-}
-
-/* The others are enough, and would be given something else again and again, also by one outside their ring.
- */
-Test(trouble, who_alone_holds_the_state_and_gives_something_else_is_asked_again_after_each_pause)
-{
-    struct story s;
-    some_come(&s, 3, 1);
-    after(&s, 100 * RM_MS);
-    for (int i = 0; i < 2; i++) {
-        cr_assert(rdzv_state(s.st) == RDZV_FORMING && is_in(&s, 0), "time %d: %s", i, str_text(&s.log));
-        gives_something_else(&s, 2, 0);
-        one_holds(&s);
-    }
-    for (int i = 0; i < 4; i++) {
-        cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING, "pause %d: %s", i, str_text(&s.log));
-        for (int second = 0; second < 40 && rdzv_state(s.st) == RDZV_GATHERING; second++)
-            after(&s, RM_S);
-        cr_assert(rdzv_state(s.st) == RDZV_FORMING && is_in(&s, 0), "pause %d: %s", i, str_text(&s.log));
-        gives_something_else(&s, 1, 0);
-        one_holds(&s);
-    }
-    cr_assert(said(&s, "send 0 abandon"), "after 30 s others go on without it: %s", str_text(&s.log));
-    for (int w = 1; w < 3; w++)
-        listed(&s, w, -1, -1);
-    cr_assert(rdzv_state(s.st) == RDZV_FORMING && !s.form.form.resume.held, "%s", str_text(&s.log));
-    story_end(&s);
-}
-
-static void form_again(struct story *s)
-{
-    for (int second = 0; second < 40 && rdzv_state(s->st) != RDZV_FORMING; second++)
-        after(s, RM_S);
-    cr_assert_eq(rdzv_state(s->st), RDZV_FORMING, "%s", str_text(&s->log));
-}
-
-/* Of two that hold the state one gave something else and pauses; the other one, which one of those who are to
- * have it can't reach, is told to go. */
-Test(trouble, who_gave_something_else_is_asked_all_the_same_where_nobody_else_can_be)
-{
-    struct story s;
-    some_come(&s, 4, 2);
-    form_again(&s);
-    for (int i = 0; i < 2; i++) {
-        fault_of(&s, 2, FAULT_RING, 0, -1);
-        some_hold(&s, 4, 2);
-        form_again(&s);
-    }
-    for (int i = 0; i < 2; i++) {
-        gives_something_else(&s, is_in(&s, 2) ? 2 : 3, 1);
-        some_hold(&s, 4, 2);
-        form_again(&s);
-    }
-    leaving(&s, 0);
-    some_hold(&s, 4, 2);
-    form_again(&s);
-    cr_assert(said(&s, "members=2/0:receive,3/0:receive sources=1"), "%s", str_text(&s.log));
-    story_end(&s);
 }
 
 /* ---- loads ---- */
