@@ -122,6 +122,13 @@ def test_a_communicator_that_fails_is_tried_once_more_and_then_is_over(tmp_path,
     assert SWITCHED not in run.stderr, run.tail()
 
 
+def test_a_library_built_without_tls_sums_without_the_key_and_that_is_said(tmp_path, finish, alone):
+    run = finish(job(tmp_path, 2), env=with_nccl(tmp_path, "2.32", "no-tls"))
+    assert gpu_test.told(run) == alone, run.tail()
+    sound(run)
+    assert run.stderr.count("this NCCL was built without TLS") == 2 and run.stderr.count(SWITCHED) == 2, run.tail()
+
+
 @pytest.mark.parametrize("script", ["async-error@1", "error-after@1"])
 def test_an_error_of_nccl_costs_no_worker_and_no_bit(tmp_path, finish, alone, script):
     """In a sum it costs a ring; between two sums the words only go by TCP again."""

@@ -19,6 +19,7 @@
  *     async-error@N        the N-th sum of this process has an error, and takes no part
  *     error-after@N        behind it the communicator has one
  *     abort-hangs          an abort never returns
+ *     no-tls               as built without TLS: a key is taken, and then no communicator is made
  *     version=22805        what it says it is */
 #include <dlfcn.h>
 #include <errno.h>
@@ -54,7 +55,7 @@ struct ncclComm {
     atomic_flag busy;
     atomic_bool made, aborted, failed;
     int rank, world, sums;
-    bool hangs;
+    bool hangs, unusable;
     char at[PATH_MOST]; /* folder */
 };
 
@@ -76,6 +77,7 @@ struct sum {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* over what follows */
 static struct ncclComm *comms;
 static int inits, all_sums;
+static atomic_bool keyed;
 
 static _Noreturn void misuse(const char *format, ...)
 {
@@ -167,13 +169,22 @@ ncclResult_t ncclSetEncryption(const ncclEncryptionConfig_t *config)
     pthread_mutex_lock(&lock);
     bool late = inits > 0;
     pthread_mutex_unlock(&lock);
-    if (late)
+    if (late && config->mode != NCCL_ENCRYPTION_NONE)
         misuse("a key after the first communicator");
     if (config->magic != (unsigned)NCCL_MAGIC || config->size < sizeof *config)
         misuse("a key without its magic number");
-    return config->mode == NCCL_ENCRYPTION_PSK && strlen(config->psk) >= NCCL_PSK_LEAST
-               ? NCCL_SUCCESS
-               : NCCL_INVALID_ARGUMENT;
+    if (config->mode == NCCL_ENCRYPTION_PSK && strlen(config->psk) < NCCL_PSK_LEAST)
+        return NCCL_INVALID_ARGUMENT;
+    atomic_store(&keyed, config->mode == NCCL_ENCRYPTION_PSK);
+    return NCCL_SUCCESS;
+}
+
+const char *ncclGetLastError(ncclComm_t comm)
+{
+    (void)comm;
+    return atomic_load(&keyed) && setting("no-tls")
+               ? "NCCL was built without TLS support but a key was configured"
+               : "";
 }
 #endif
 
@@ -283,7 +294,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *ret, int world, ncclUniqueId id,
     const struct share said = {.world = world, .version = version_said()};
     if (!comm->hangs)
         write_share(path, &said, NULL, 0);
-    atomic_store(&comm->failed, is_turn("init-fails", number));
+    comm->unusable = atomic_load(&keyed) && setting("no-tls");
+    atomic_store(&comm->failed, comm->unusable || is_turn("init-fails", number));
     *ret = comm;
     return NCCL_IN_PROGRESS;
 }
@@ -293,9 +305,10 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
     comm_enter(comm, "ncclCommGetAsyncError");
     if (!atomic_load(&comm->made) && !comm->hangs && !atomic_load(&comm->failed))
         atomic_store(&comm->made, all_have_come(comm));
-    *error = atomic_load(&comm->failed) ? NCCL_REMOTE_ERROR
-             : atomic_load(&comm->made) ? NCCL_SUCCESS
-                                        : NCCL_IN_PROGRESS;
+    *error = comm->unusable               ? NCCL_INVALID_USAGE
+             : atomic_load(&comm->failed) ? NCCL_REMOTE_ERROR
+             : atomic_load(&comm->made)   ? NCCL_SUCCESS
+                                          : NCCL_IN_PROGRESS;
     comm_leave(comm);
     return NCCL_SUCCESS;
 }

@@ -52,6 +52,6 @@ typedef struct {
     const char *psk; /* text, 32 characters or more */
 } ncclEncryptionConfig_t;
 
-enum { NCCL_ENCRYPTION_PSK = 1, NCCL_PSK_LEAST = 32 };
+enum { NCCL_ENCRYPTION_NONE = 0, NCCL_ENCRYPTION_PSK = 1, NCCL_PSK_LEAST = 32 };
 
 #endif

@@ -114,7 +114,12 @@ static void connect_it(struct nccl_link *l)
     if (result == NCCL_SUCCESS) {
         state_set(l, TRANSPORT_READY, NULL);
     } else if (result != NCCL_IN_PROGRESS) {
-        nccl_failed(l->nccl, result, "make a communicator", &err);
+        if (nccl_lacks_tls(l->nccl, result))
+            err_set(&err, ERR_MACHINE,
+                    "this NCCL was built without TLS: its next communicator does without the job's key, open "
+                    "to who reaches its ports");
+        else
+            nccl_failed(l->nccl, result, "make a communicator", &err);
         state_set(l, TRANSPORT_FAILED, err.text);
     }
 }

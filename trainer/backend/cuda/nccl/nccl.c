@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/str.h"
 #include "common/os/config.h"
@@ -67,18 +68,30 @@ static int check_version(struct nccl *n, struct error *err)
                    n->path, text);
 }
 
-/* Before the first communicator of this process. */
-static int close_to_strangers(struct nccl *n, const char *key, struct error *err)
+/* NULL: none. */
+static ncclResult_t set_key(const struct nccl *n, const char *key)
 {
     const ncclEncryptionConfig_t config = {.size = sizeof config,
                                            .magic = (unsigned)NCCL_MAGIC,
                                            .version = (unsigned)n->version,
-                                           .mode = NCCL_ENCRYPTION_PSK,
+                                           .mode = key ? NCCL_ENCRYPTION_PSK : NCCL_ENCRYPTION_NONE,
                                            .psk = key};
-    if (!n->calls.ncclSetEncryption)
-        return 0;
-    ncclResult_t result = n->calls.ncclSetEncryption(&config);
+    return n->calls.ncclSetEncryption(&config);
+}
+
+/* Before the first communicator of this process. */
+static int close_to_strangers(struct nccl *n, const char *key, struct error *err)
+{
+    const ncclResult_t result = n->calls.ncclSetEncryption ? set_key(n, key) : NCCL_SUCCESS;
     return result == NCCL_SUCCESS ? 0 : nccl_failed(n, result, "take the job's key", err);
+}
+
+bool nccl_lacks_tls(const struct nccl *nccl, ncclResult_t result)
+{
+    if (result != NCCL_INVALID_USAGE || !nccl->calls.ncclSetEncryption || !nccl->calls.ncclGetLastError)
+        return false;
+    const char *last = nccl->calls.ncclGetLastError(NULL);
+    return last && strstr(last, "without TLS") && set_key(nccl, NULL) == NCCL_SUCCESS;
 }
 
 static int open_library(struct nccl *n, const char *key, struct error *err)

@@ -6,6 +6,8 @@
 #ifndef RM_TRAINER_CUDA_NCCL_H
 #define RM_TRAINER_CUDA_NCCL_H
 
+#include <stdbool.h>
+
 #include "common/base/error.h"
 #include "common/base/limits.h"
 #include "trainer/backend/cuda/nccl/calls.h"
@@ -26,6 +28,11 @@ void nccl_free(struct nccl *nccl);
 
 /* "2.28.9" */
 void nccl_version_text(int version, char out[NCCL_VERSION_TEXT]);
+/* After a communicator was not made, by this result: whether that was for the key alone, which the library
+ * takes and then can't use, being built without TLS (as NVIDIA's own 2.32.3 is). If so the key is taken back:
+ * the next communicator is made with sockets that are open to who reaches them, as those of older versions.
+ */
+bool nccl_lacks_tls(const struct nccl *nccl, ncclResult_t result);
 /* The library's own words. */
 int nccl_failed(const struct nccl *nccl, ncclResult_t result, const char *doing, struct error *err);
 
