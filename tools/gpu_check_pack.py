@@ -1,9 +1,11 @@
 """The folder that tools/gpu-check carries to a machine with a GPU: what is in it, and how it is made and opened."""
 
 import json
+import lzma
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tarfile
@@ -11,15 +13,20 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TOLD, FILES = "pack.json", "files.tar.gz"
+TOLD, FILES, NCCL = "pack.json", "files.tar.xz", "nccl.so.xz"
 LIMIT_MIB = 60
+FAT_MAGIC, FAT_CODE = struct.pack("<I", 0xba55ed50), 2
 PROGRAMS = ("ringmaster", "ringmaster-agent", "ringmaster-trainer")
 KERNEL_TESTS = ("exact_test", "embed_test", "norm_test", "gelu_test", "classify_test", "attend_test", "halve_test")
 TESTS = (*KERNEL_TESTS, "lane_test", "backend_gpu_test", "gpu_tool")
 STANDINS = ("libcuda.so.1", "libcublasLt.so.13")
-OWN = ("tools/gpu-check", "tools/gpu_check_pack.py", "tools/gpu_check_run.py", "tools/gpu_check_parts.py", "tests/e2e/rig.py")
+OWN = ("tools/gpu-check", "tools/gpu_check_pack.py", "tools/gpu_check_run.py", "tools/gpu_check_parts.py",
+       "tools/gpu_check_nccl.py", "tests/e2e/rig.py")
 # Of the C library itself, which comes with the machine: newer ones run what was made for older ones.
 SYSTEMS = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util|anl))\.so\.\d+")
+
+# libwebsockets loads this by itself, from one folder that is written in it.
+PLUGIN, PLUGIN_FOLDER = "libwebsockets-evlib_uv.so", "/usr/lib/x86_64-linux-gnu"
 
 # What is trained: with a GPU; there also so long that a trainer that starts in it comes before its end; and on the stand-ins.
 OF_A_GPU = {"trainer__model__layers": 2, "trainer__model__heads": 2, "trainer__model__width": 64, "trainer__model__context": 32,
@@ -27,6 +34,10 @@ OF_A_GPU = {"trainer__model__layers": 2, "trainer__model__heads": 2, "trainer__m
 JOBS = {
     "gpu": {**OF_A_GPU, "trainer__steps": 200},
     "long": {**OF_A_GPU, "trainer__steps": 1500},
+    "nccl": {**OF_A_GPU, "trainer__steps": 4000},  # so long that communicators are made on the way
+    "gpt2": {"trainer__model__layers": 12, "trainer__model__heads": 12, "trainer__model__width": 768, "trainer__model__context": 1024,
+             "trainer__model__vocabulary": 50257, "trainer__batch__lanes": 4, "trainer__batch__laneSequences": 8, "workers__max": 4,
+             "trainer__steps": 40},
     "standins": {"trainer__model__layers": 1, "trainer__model__heads": 1, "trainer__model__width": 8, "trainer__model__context": 8,
                  "trainer__batch__lanes": 4, "trainer__batch__laneSequences": 1, "trainer__steps": 4, "workers__max": 4},
 }
@@ -53,6 +64,16 @@ def stripped(program, to):
     to.parent.mkdir(parents=True, exist_ok=True)
     if subprocess.run(["strip", "--strip-debug", "-o", to, program], check=False, capture_output=True).returncode:
         shutil.copy2(program, to)
+
+
+def use_plugin_of(files, folder):
+    """Has the pack's libwebsockets load its plugin from this folder: a short path, for it takes the place of the one that it knows."""
+    shutil.copy2(files / "plugin" / PLUGIN, folder)
+    known, wanted = (str(path).encode() + b"\0" for path in (PLUGIN_FOLDER, folder))
+    for library in (files / "lib").glob("libwebsockets.so.*"):
+        data = library.read_bytes()
+        assert known in data and len(wanted) <= len(known), f"{library} has no {PLUGIN_FOLDER}, or {folder} is longer"
+        library.write_bytes(data.replace(known, wanted.ljust(len(known), b"\0")))
 
 
 def libraries(programs):
@@ -88,6 +109,7 @@ def gather(folder, programs, tests):
     (folder / "lib").mkdir()
     for name, path in libraries(p for p in folder.glob("*/*") if p.parent.name in ("bin", "tests", "standin")).items():
         stripped(path, folder / "lib" / name)
+    stripped(Path(PLUGIN_FOLDER) / PLUGIN, folder / "plugin" / PLUGIN)
 
 
 def curve(rig, folder, fields):
@@ -124,7 +146,36 @@ def first_line(*command):
     return (done.stdout.splitlines() or ["unknown"])[0]
 
 
-def pack(to, limit_mib):
+def keep_architecture(library, to, architecture):
+    """A copy of NCCL's library in which the code for all GPUs but one is zeros; bytes of code kept. Its fat binaries: a head, then
+    entries of a head and a payload each, as in trainer/backend/cuda/images.c."""
+    data, kept, at = bytearray(library.read_bytes()), 0, 0
+    while (at := data.find(FAT_MAGIC, at)) >= 0:
+        _, head, size = struct.unpack_from("<HHQ", data, at + 4)
+        at, end = at + head, at + head + size
+        while at < end:
+            kind, _, entry_head, payload = struct.unpack_from("<HHIQ", data, at)
+            (built_for,) = struct.unpack_from("<I", data, at + 28)
+            if (kind, built_for) == (FAT_CODE, architecture):
+                kept += payload
+            else:
+                data[at + entry_head:at + entry_head + payload] = bytes(payload)
+            at += entry_head + payload
+    to.write_bytes(data)
+    subprocess.run(["strip", "--strip-debug", to], check=False, capture_output=True)
+    return kept
+
+
+def carry_nccl(library, architecture, to):
+    """NCCL's library with the code for one kind of GPU."""
+    with tempfile.TemporaryDirectory() as scratch:
+        small = Path(scratch) / "small"
+        if not keep_architecture(library, small, architecture):
+            raise Refused(f"{library} has no code for sm_{architecture}: name a libnccl.so.2 that has, or another --architecture")
+        to.write_bytes(lzma.compress(small.read_bytes(), preset=4))
+
+
+def pack(to, limit_mib, nccl=None, architecture=90):
     programs, tests = built()
     if not list((tests / "cuda").glob("*.fatbin")):
         raise Refused("the build has no GPU kernels to carry; tools/install-packages --cuda fetches their compiler, then pack again")
@@ -135,7 +186,9 @@ def pack(to, limit_mib):
         told = {"commit": first_line("git", "describe", "--always", "--dirty"), "version": first_line(programs / "ringmaster", "--version"),
                 "cLibrary": c_library(gathered.glob("*/*")), "files": sorted(str(p.relative_to(gathered)) for p in gathered.glob("*/*")),
                 "jobs": JOBS, "expected": expected(programs)}
-        with tarfile.open(made / FILES, "w:gz", compresslevel=1) as archive:
+        if nccl:
+            carry_nccl(nccl, architecture, made / NCCL)
+        with tarfile.open(made / FILES, "w:xz", preset=3) as archive:
             archive.add(gathered, ".")
         for name in OWN:
             shutil.copy2(ROOT / name, made)

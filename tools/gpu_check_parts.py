@@ -109,7 +109,7 @@ class Story:
 
     def __init__(self, check, name, workers, drills=(), job="gpu"):
         fields = check.told["jobs"]["standins" if check.standins else job]
-        self.check, self.rig, self.name, self.last, self.rings = check, rig_of(check), name, fields["trainer__steps"], []
+        self.check, self.rig, self.name, self.last, self.rings, self.env = check, rig_of(check), name, fields["trainer__steps"], [], {}
         self.folder = check.scratch / name.replace(" ", "-")
         self.fields = {**fields, "trainer__device": "gpu", "trainer__precision": "bf16", "workers__target": workers}
         self.words = [word for drill in drills for word in ("--drill", drill)]
@@ -117,7 +117,7 @@ class Story:
     def run(self, until=None):
         """To its end, or to a step at which it is interrupted; the run."""
         run = self.rig.Run(self.rig.make_job(self.folder, **self.fields), *self.words,
-                           env={**self.check.env, "LD_LIBRARY_PATH": self.check.library_path})
+                           env={**self.check.env, **self.env, "LD_LIBRARY_PATH": self.check.library_path})
         watchdog = threading.Timer(self.check.left(), run.clean_up)
         watchdog.start()
         try:

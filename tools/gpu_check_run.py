@@ -14,15 +14,15 @@ import tempfile
 import time
 from pathlib import Path
 
+import gpu_check_nccl
 import gpu_check_pack
 import gpu_check_parts
 
 PARTS = {"device": None, "kernels": gpu_check_parts.kernels, "model": gpu_check_parts.model, "train": gpu_check_parts.train,
-         "sanitizer": gpu_check_parts.sanitizer, "bench": gpu_check_parts.bench, "arena": None, "nccl": None}
+         "arena": gpu_check_nccl.arena, "nccl": gpu_check_nccl.nccl, "sanitizer": gpu_check_parts.sanitizer, "bench": gpu_check_parts.bench,
+         "steps": gpu_check_nccl.steps}
 ALL_S, PART_S = 8 * 60 - 15, 3 * 60 - 5  # what is under way then needs some seconds to end
-NOT_THERE = {"arena": "a state on the GPU that outlives its trainer is not there yet",
-             "nccl": "NCCL is not in the pack, and nothing asks a real one yet"}
-WITHOUT_PRODUCTS = ("device", "kernels", "sanitizer")  # what needs no cuBLASLt
+WITHOUT_PRODUCTS = ("device", "kernels", "arena", "sanitizer")  # what needs no cuBLASLt
 BLAS = "libcublasLt.so.13"
 BLAS_PLACES = ("/usr/local/cuda*/lib64", "/usr/local/cuda*/targets/*/lib", "/opt/*/lib/python3*/site-packages/nvidia/*/lib")
 
@@ -30,9 +30,11 @@ BLAS_PLACES = ("/usr/local/cuda*/lib64", "/usr/local/cuda*/targets/*/lib", "/opt
 class Check:
     """One run: where its files are, what was found, how much time is left; everything that it starts ends with it."""
 
-    def __init__(self, folder, scratch, standins):
+    def __init__(self, folder, scratch, plugins, standins):
         self.folder, self.files, self.scratch = folder, scratch / "files", scratch
         self.told = gpu_check_pack.unpack(folder, self.files)
+        gpu_check_pack.use_plugin_of(self.files, plugins)
+        self.nccl = gpu_check_nccl.unpacked(folder / gpu_check_pack.NCCL, scratch / "nccl")
         self.standins, self.why_standins, self.found = standins, "wanted", {}
         self.env, self.began, self.part_began = {}, time.monotonic(), time.monotonic()
         self.library_path = os.pathsep.join([str(self.files / "lib"), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])])
@@ -130,8 +132,10 @@ def system():
 
 def why_not(check, part):
     """Why a part is left out, known before anything has run; None: it is not."""
-    if part in NOT_THERE:
-        return NOT_THERE[part]
+    if part in ("nccl", "steps") and check.standins:
+        return "it takes a GPU"
+    if part == "nccl" and not check.nccl:
+        return "the pack has no NCCL: gpu-check pack --nccl FILE brings one of 2.30 or newer"
     if part == "sanitizer" and check.standins:
         return "compute-sanitizer looks into a GPU, and there is none here"
     if part == "sanitizer" and not gpu_check_parts.find_sanitizer():
@@ -212,9 +216,9 @@ def ended(number, _frame):
 def run(folder, wanted, to, standins):
     signal.signal(signal.SIGTERM, ended)
     parts = [part for part in PARTS if not wanted or part in wanted]
-    scratch = Path(tempfile.mkdtemp(prefix="gpu-check-"))
+    scratch, plugins = Path(tempfile.mkdtemp(prefix="gpu-check-")), Path(tempfile.mkdtemp(prefix="gpu-", dir="/tmp"))
     try:
-        check = Check(folder, scratch, standins)
+        check = Check(folder, scratch, plugins, standins)
         look(check)
         say_found(check, parts)
         records = []
@@ -226,3 +230,4 @@ def run(folder, wanted, to, standins):
         return 1 if counts["failed"] else 0
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+        shutil.rmtree(plugins, ignore_errors=True)

@@ -73,7 +73,7 @@ def make_model(torch, a):
             self.norm = nn.LayerNorm(a.width)
 
         def forward(self, tokens, targets):
-            x = self.wte(tokens) + self.wpe(torch.arange(tokens.shape[1]))
+            x = self.wte(tokens) + self.wpe(torch.arange(tokens.shape[1], device=tokens.device))
             for block in self.blocks:
                 x = block(x)
             logits = functional.linear(self.norm(x), self.wte.weight)

@@ -1,10 +1,16 @@
 /* What tools/gpu-check and `tools/bench gpu` ask of a GPU, or of the stand-ins, that no test says. Each
- * prints lines of a name, a tab and a value. gpu_tool look              driver, GPU, cuBLASLt, and the kinds
- * of GPU that kernels were built for: as far as they are there; then, if not, "why" with the sentence, and
- * exit code 4 gpu_tool fill MIB          fills all processors, and MIB of memory over and over, until its
- * standard input ends; "filling" is said once it does gpu_tool lane LAYERS HEADS WIDTH CONTEXT VOCABULARY
- * SEQUENCES LANES a lane's time: with graphs and without, whole numbers and fp32; of each the median of so
- * many */
+ * prints lines of a name, a tab and a value:
+ *
+ *   gpu_tool look       driver, GPU, cuBLASLt, and the kinds of GPU that kernels were built for: as far as
+ *                       they are there; then, if not, "why" with the sentence, and exit code 4
+ *   gpu_tool fill MIB   fills all processors, and MIB of memory over and over, until its standard input ends;
+ *                       "filling" is said once it does
+ *   gpu_tool arena MIB  whether memory outlives its maker (gpu_arena.h)
+ *   gpu_tool lane LAYERS HEADS WIDTH CONTEXT VOCABULARY SEQUENCES LANES
+ *                       a lane's time: with graphs and without, whole numbers and fp32; of each the median of
+ *                       so many
+ *   gpu_tool trace ...  as lane, but work by work and whole numbers alone: to be looked at by a profiler
+ */
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,6 +21,7 @@
 
 #include "common/base/prng.h"
 #include "common/os/clock.h"
+#include "tests/cuda_rig/gpu_arena.h"
 #include "tests/cuda_rig/on_gpu.h"
 #include "trainer/backend/cuda/images.h"
 #include "trainer/backend/cuda/kernels/fill.h"
@@ -222,6 +229,14 @@ static int lane_on(struct tool *t, struct bench *b, struct error *err)
     return 0;
 }
 
+static int trace_on(struct tool *t, struct bench *b, struct error *err)
+{
+    place_bench(b);
+    if (open_all(t, b->bytes, err) < 0 || cuda_blas_open(&t->blas, t->device, err) < 0)
+        return -1;
+    return time_lanes(t, b, false, false, err);
+}
+
 static int read_bench(struct bench *b, char **argv)
 {
     int *const to[] = {&b->shape.layers,     &b->shape.heads, &b->shape.width, &b->shape.context,
@@ -261,9 +276,13 @@ int main(int argc, char **argv)
         result = fill_on(&t, (size_t)strtoul(argv[2], NULL, 10) << 20, &err);
     else if (argc == 9 && !strcmp(argv[1], "lane") && read_bench(&b, argv + 2) == 0)
         result = lane_on(&t, &b, &err);
+    else if (argc == 9 && !strcmp(argv[1], "trace") && read_bench(&b, argv + 2) == 0)
+        result = trace_on(&t, &b, &err);
+    else if (argc == 3 && !strcmp(argv[1], "arena"))
+        result = gpu_arena((size_t)strtoul(argv[2], NULL, 10) << 20, &err);
     else {
-        fprintf(stderr,
-                "gpu_tool look | fill MIB | lane LAYERS HEADS WIDTH CONTEXT VOCABULARY SEQUENCES LANES\n");
+        fprintf(stderr, "gpu_tool look | fill MIB | arena MIB | lane or trace LAYERS HEADS WIDTH CONTEXT "
+                        "VOCABULARY SEQUENCES LANES\n");
         return EXIT_USAGE;
     }
     close_all(&t, &b);
