@@ -1,5 +1,6 @@
 /* GPT-2's GELU ("gelu_new") with the bias before it, and its slope; as trainer/backend/cpu/model/gelu.h has
- * it, x / (1 + e^-2u). Any number of blocks of GELU_THREADS. */
+ * it, x / (1 + e^-2u). Any number of blocks of GELU_THREADS; less than 2^32 operands, which lie at multiples
+ * of 16 bytes: eight are read together where the columns are a multiple of that. */
 #ifndef RM_TRAINER_CUDA_GELU_H
 #define RM_TRAINER_CUDA_GELU_H
 

@@ -28,7 +28,7 @@ static int add(struct cuda_lane *l, int tensor, CUdeviceptr from, struct error *
 static int sum_columns(struct cuda_lane *l, struct columns_args args, struct error *err)
 {
     const int64_t parts = (args.rows + args.each - 1) / args.each;
-    return lane_launch(l, LANE_columns, parts * ((args.columns + COLUMNS_THREADS - 1) / COLUMNS_THREADS),
+    return lane_launch(l, LANE_columns, parts * ((args.columns + COLUMNS_A_BLOCK - 1) / COLUMNS_A_BLOCK),
                        &args, err);
 }
 

@@ -14,7 +14,10 @@
 static const struct cuda_kernel_shape shapes[LANE_KERNELS] = {LANE_KERNELS_OF_EXACT(SHAPE)
                                                                   LANE_KERNELS_OF_MODEL(SHAPE)};
 
-enum { NARROW = 64 /* the width of the smaller ones of attention's kernels */ };
+enum {
+    NARROW = 64, /* the width of the smaller ones of attention's kernels */
+    TURNS = 4    /* times as many blocks as fill the GPU: who is done sooner takes another one */
+};
 
 static struct cuda_kernel_shape shape_of(const struct cuda_lane *l, int kernel)
 {
@@ -43,6 +46,6 @@ int lane_open_kernels(struct cuda_lane *l, const struct cuda_lane_options *optio
 int lane_launch(struct cuda_lane *l, enum lane_kernel kernel, int64_t blocks, const void *args,
                 struct error *err)
 {
-    const int most = l->full[kernel];
+    const int most = TURNS * l->full[kernel];
     return cuda_kernel_launch(&l->kernel[kernel], &l->stream, blocks < most ? (int)blocks : most, args, err);
 }

@@ -135,7 +135,7 @@ int lane_open_products(struct cuda_lane *l, struct error *err);
 int lane_multiply(struct cuda_lane *l, int product, CUdeviceptr a, CUdeviceptr b, CUdeviceptr d,
                   CUdeviceptr bias, struct error *err);
 
-/* lane_launch.c: as many blocks as there is work for, or as fill the GPU. */
+/* lane_launch.c: as many blocks as there is work for, or as fill the GPU some times over. */
 int lane_open_kernels(struct cuda_lane *l, const struct cuda_lane_options *options, struct error *err);
 int lane_launch(struct cuda_lane *l, enum lane_kernel kernel, int64_t blocks, const void *args,
                 struct error *err);

@@ -77,18 +77,18 @@ static void check_row(const struct classify_case *c, int r)
     }
 }
 
-static void check(int rows, int64_t vocabulary, int64_t stride, int half)
+static void check(int rows, int64_t vocabulary, int64_t stride, int half, int orders)
 {
     struct classify_case c;
     classify_case_init(&c, rows, vocabulary, stride, half);
     struct model_run run = classify_run(&c);
     c.args.scale = 0;
-    model_run_orders(&run, 1);
+    model_run_some(&run, 1, orders);
     cr_assert(!memcmp(c.logits, c.before, c.bytes), "logits of an evaluation stay");
     for (int r = 0; r < rows; r++)
         check_row(&c, r);
     c.args.scale = 0.125f;
-    model_run_orders(&run, 1);
+    model_run_some(&run, 1, orders);
     for (int r = 0; r < rows; r++)
         check_row(&c, r);
     classify_case_clear(&c);
@@ -97,15 +97,15 @@ static void check(int rows, int64_t vocabulary, int64_t stride, int half)
 Test(classify, loss_and_gradient_are_those_in_double_precision_at_every_small_size)
 {
     for (int size = 1; size <= 70; size++)
-        check(1 + size % 5, size, size + size % 3, size % 2);
+        check(1 + size % 5, size, size + size % 3, size % 2, size % 7 ? 2 : MODEL_ORDERS);
 }
 
 Test(classify, loss_and_gradient_are_right_for_a_large_vocabulary)
 {
-    check(2, 50257, 50304, 1);
-    check(1, 50257, 50304, 0);
-    check(3, 2047, 2048, 1);
-    check(3, 2049, 2056, 0);
+    check(2, 50257, 50304, 1, MODEL_ORDERS);
+    check(1, 50257, 50304, 0, MODEL_ORDERS);
+    check(3, 2047, 2048, 1, MODEL_ORDERS);
+    check(3, 2049, 2056, 0, MODEL_ORDERS);
 }
 
 Test(classify, each_barrier_is_missed)
