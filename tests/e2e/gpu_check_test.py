@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ sys.path.append(str(rig.ROOT / "tools"))
 import gpu_check_pack  # noqa: E402  (its folder is on the path only now)
 
 TOOL = rig.ROOT / "tools/gpu-check"
-PARTS = ["device", "kernels", "model", "train", "sanitizer", "bench", "arena", "nccl"]
+PARTS = ["device", "kernels", "model", "train", "arena", "nccl", "sanitizer", "bench", "steps"]
 STANDINS = rig.BIN.parent / "standin"
 
 pytestmark = pytest.mark.skipif(not any((rig.BIN.parent / "cuda").glob("*.fatbin")),
@@ -59,20 +60,20 @@ def check_told(said, told, parts):
 
 def test_a_kernel_that_computes_wrong_is_named_and_nothing_else_is(pack, tmp_path):
     """One of attention's kernels does nothing the first time in each process."""
-    parts = ["device", "kernels", "sanitizer", "bench", "arena", "nccl"]
+    parts = ["device", "kernels", "arena", "nccl", "sanitizer", "bench", "steps"]
     code, said, told = checked(pack, tmp_path, *parts, RINGMASTER_STANDIN_CUDA="seed=1,sms=1,skip:attend_keys_128@1")
     check_told(said, told, parts)
-    assert code == 1 and told["counts"] == {"passed": 2, "failed": 1, "left out": 3}, said
+    assert code == 1 and told["counts"] == {"passed": 3, "failed": 1, "left out": 3}, said
     (wrong,) = [result for part in told["parts"] for result in part["results"] if result["outcome"] == "failed"]
     assert wrong["name"] == "attend_test: heads_may_share_keys_and_values" and f"FAILED kernels: {wrong['name']}" in said, said
     assert "attend_keys_128: other bits in order 1" in wrong["said"], wrong
-    assert told["parts"][3]["results"][0]["values"]["graphs.exact.ms"] > 0, said
+    assert told["parts"][5]["results"][0]["values"]["graphs.exact.ms"] > 0, said
 
 
 def test_a_run_on_the_standins_goes_through_all_its_parts(pack, tmp_path):
     code, said, told = checked(pack, tmp_path)
     check_told(said, told, PARTS)
-    assert code == 0 and told["counts"] == {"passed": 5, "failed": 0, "left out": 3}, said
+    assert code == 0 and told["counts"] == {"passed": 6, "failed": 0, "left out": 3}, said
     (train,) = [part["results"] for part in told["parts"] if part["part"] == "train"]
     assert len(train) == 2 and train[1]["values"]["rings"] == [2, 1], train
 
@@ -108,6 +109,36 @@ def test_a_run_that_is_ended_ends_what_it_started(pack, tmp_path):
         assert run.wait(timeout=rig.DEADLINE_S) == 128 + signal.SIGTERM
     rig.until(lambda: not of_the_run(scratch), "nobody is left")
     assert not list(scratch.iterdir()) and not (tmp_path / "all.json").exists()
+
+
+def test_the_programs_of_a_pack_load_nothing_of_the_systems_folder(pack, tmp_path):
+    """On a machine without libwebsockets its plugin is not there, and it is looked for in one folder, which is written in the library."""
+    gpu_check_pack.unpack(pack, tmp_path / "files")
+    with pytest.raises(AssertionError, match="is longer"):
+        gpu_check_pack.use_plugin_of(tmp_path / "files", tmp_path)
+    short = Path("/tmp") / f"gpu-{os.getpid()}"
+    short.mkdir()
+    try:
+        gpu_check_pack.use_plugin_of(tmp_path / "files", short)
+        (library,) = (tmp_path / "files/lib").glob("libwebsockets.so.*")
+        assert gpu_check_pack.PLUGIN_FOLDER.encode() not in library.read_bytes() and str(short).encode() + b"\0" in library.read_bytes()
+        assert (short / gpu_check_pack.PLUGIN).exists()
+    finally:
+        (short / gpu_check_pack.PLUGIN).unlink(missing_ok=True)
+        short.rmdir()
+
+
+def test_of_nccl_the_code_of_one_kind_of_gpu_is_carried(tmp_path):
+    """A library with two fat binaries, each with code for two kinds."""
+    def entry(kind, architecture, payload):
+        return struct.pack("<HHIQIIII", kind, 1, 64, len(payload), 0, 0, 0, architecture).ljust(64, b"\0") + payload
+    def fat(*entries):
+        return struct.pack("<IHHQ", 0xba55ed50, 1, 16, len(b"".join(entries))) + b"".join(entries)
+    whole = b"head" + fat(entry(2, 80, b"a" * 40), entry(2, 90, b"b" * 24)) + b"between" + fat(entry(1, 90, b"c" * 16), entry(2, 90, b"d" * 8))
+    (tmp_path / "lib").write_bytes(whole)
+    assert gpu_check_pack.keep_architecture(tmp_path / "lib", tmp_path / "small", 90) == 32
+    assert (tmp_path / "small").read_bytes() == whole.replace(b"a" * 40, bytes(40)).replace(b"c" * 16, bytes(16))
+    assert gpu_check_pack.keep_architecture(tmp_path / "lib", tmp_path / "small", 100) == 0
 
 
 def test_a_pack_that_is_too_large_is_refused_and_a_folder_that_is_none_too(pack, tmp_path):

@@ -103,7 +103,7 @@ def test_a_library_that_is_not_there_or_crashes_is_said_once(tmp_path, finish, a
     run = finish(job(tmp_path, 2), "--drill", "trainer:1@4", env=env)
     assert gpu_test.told(run) == alone, run.tail()
     assert why in run.stderr and SWITCHED not in run.stderr, run.tail()
-    assert run.stderr.count("the ring's sums go over TCP") == 3, run.tail()  # both workers, and the new trainer
+    assert 2 <= run.stderr.count("the ring's sums go over TCP") <= 3, run.tail()  # both workers, and the new trainer if it comes in time
 
 
 @pytest.mark.parametrize("script", ["init-hangs", "init-hangs,abort-hangs"])
@@ -126,7 +126,17 @@ def test_a_library_built_without_tls_sums_without_the_key_and_that_is_said(tmp_p
     run = finish(job(tmp_path, 2), env=with_nccl(tmp_path, "2.32", "no-tls"))
     assert gpu_test.told(run) == alone, run.tail()
     sound(run)
-    assert run.stderr.count("this NCCL was built without TLS") == 2 and run.stderr.count(SWITCHED) == 2, run.tail()
+    assert run.stderr.count("one is tried without it") == 2 and run.stderr.count("this NCCL was built without TLS") == 2, run.tail()
+    assert run.stderr.count(SWITCHED) == 2, run.tail()
+
+
+def test_two_ranks_of_one_gpu_are_refused_by_nccl_and_the_words_stay_with_tcp(tmp_path, finish, alone):
+    """The same error as for want of TLS; so one is tried without the key, and then the key is there again."""
+    run = finish(job(tmp_path, 2), env=with_nccl(tmp_path, "2.32", "duplicate"))
+    assert gpu_test.told(run) == alone, run.tail()
+    sound(run)
+    assert "one is tried without it" in run.stderr and "invalid usage" in run.stderr, run.tail()
+    assert SWITCHED not in run.stderr and not sums(tmp_path), run.tail()
 
 
 @pytest.mark.parametrize("script", ["async-error@1", "error-after@1"])

@@ -9,7 +9,7 @@
  * Its rules are NCCL's, strictly; whoever breaks one is ended with a sentence: an id used by two of a rank or
  * by ranks of another world or version; a sum on a communicator that is not made yet, or with another type,
  * size or number than its peers'; anything after an abort; two threads inside of one communicator; a key that
- * is short, or comes after the first communicator.
+ * is short, or changes while there is a communicator.
  *
  * RINGMASTER_STANDIN_NCCL (words, with commas between them):
  *     dir=PATH             where ranks meet (needed)
@@ -19,6 +19,7 @@
  *     async-error@N        the N-th sum of this process has an error, and takes no part
  *     error-after@N        behind it the communicator has one
  *     abort-hangs          an abort never returns
+ *     duplicate            no communicator is made: two ranks have one GPU
  *     no-tls               as built without TLS: a key is taken, and then no communicator is made
  *     version=22805        what it says it is */
 #include <dlfcn.h>
@@ -76,7 +77,7 @@ struct sum {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* over what follows */
 static struct ncclComm *comms;
-static int inits, all_sums;
+static int inits, living, all_sums;
 static atomic_bool keyed;
 
 static _Noreturn void misuse(const char *format, ...)
@@ -167,24 +168,16 @@ NCCL_NEWER_CALLS(EXPORTED_CALL)
 ncclResult_t ncclSetEncryption(const ncclEncryptionConfig_t *config)
 {
     pthread_mutex_lock(&lock);
-    bool late = inits > 0;
+    bool late = living > 0;
     pthread_mutex_unlock(&lock);
-    if (late && config->mode != NCCL_ENCRYPTION_NONE)
-        misuse("a key after the first communicator");
+    if (late)
+        misuse("a key, or none, while there is a communicator");
     if (config->magic != (unsigned)NCCL_MAGIC || config->size < sizeof *config)
         misuse("a key without its magic number");
     if (config->mode == NCCL_ENCRYPTION_PSK && strlen(config->psk) < NCCL_PSK_LEAST)
         return NCCL_INVALID_ARGUMENT;
     atomic_store(&keyed, config->mode == NCCL_ENCRYPTION_PSK);
     return NCCL_SUCCESS;
-}
-
-const char *ncclGetLastError(ncclComm_t comm)
-{
-    (void)comm;
-    return atomic_load(&keyed) && setting("no-tls")
-               ? "NCCL was built without TLS support but a key was configured"
-               : "";
 }
 #endif
 
@@ -267,6 +260,7 @@ static int count_init(struct ncclComm *comm)
 {
     pthread_mutex_lock(&lock);
     int number = ++inits;
+    living++;
     comm->next = comms;
     comms = comm;
     pthread_mutex_unlock(&lock);
@@ -294,7 +288,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *ret, int world, ncclUniqueId id,
     const struct share said = {.world = world, .version = version_said()};
     if (!comm->hangs)
         write_share(path, &said, NULL, 0);
-    comm->unusable = atomic_load(&keyed) && setting("no-tls");
+    comm->unusable = setting("duplicate") || (atomic_load(&keyed) && setting("no-tls"));
     atomic_store(&comm->failed, comm->unusable || is_turn("init-fails", number));
     *ret = comm;
     return NCCL_IN_PROGRESS;
@@ -319,6 +313,9 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
     while (setting("abort-hangs"))
         poll(NULL, 0, 1000);
     atomic_store(&comm->aborted, true);
+    pthread_mutex_lock(&lock);
+    living--;
+    pthread_mutex_unlock(&lock);
     comm_leave(comm);
     return NCCL_SUCCESS;
 }

@@ -11,9 +11,9 @@
 
 enum {
     COLUMNS_THREADS = 256,
-    COLUMNS_SLICES = 8, /* a warp each */
-    COLUMNS_A_BLOCK = 64,
-    COLUMNS_TOGETHER = 8 /* rows that are read before one is added */
+    COLUMNS_SLICES = 8,    /* a warp each */
+    COLUMNS_A_BLOCK = 256, /* eight columns a lane */
+    COLUMNS_TOGETHER = 4   /* rows that are read before one is added */
 };
 
 struct columns_args {

@@ -20,7 +20,6 @@
 
 /* NULL where the version has it not yet. */
 #define NCCL_NEWER_CALLS(C)                                                                                  \
-    C(const char *, ncclGetLastError, (ncclComm_t comm))                       /* 2.13 */                    \
     C(ncclResult_t, ncclSetEncryption, (const ncclEncryptionConfig_t *config)) /* 2.32 */
 
 #define NCCL_CALL_MEMBER(type, name, arguments) type(*name) arguments;

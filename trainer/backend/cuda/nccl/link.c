@@ -8,6 +8,7 @@
 
 #include "common/base/str.h"
 #include "common/os/clock.h"
+#include "common/os/log.h"
 
 enum { TURN_MS = 2 /* between two questions while it is made */ };
 
@@ -107,17 +108,28 @@ static ncclResult_t make_it(struct nccl_link *l)
     return result;
 }
 
+static void end_it(struct nccl_link *l)
+{
+    if (l->comm)
+        l->nccl->calls.ncclCommAbort(l->comm);
+    l->comm = NULL;
+}
+
+/* A key is changed only where no communicator is left. */
 static void connect_it(struct nccl_link *l)
 {
     struct error err;
     ncclResult_t result = make_it(l);
+    if (result == NCCL_INVALID_USAGE)
+        end_it(l);
+    const char *said = result == NCCL_IN_PROGRESS ? NULL : nccl_tried(l->nccl, result);
     if (result == NCCL_SUCCESS) {
+        if (said)
+            log_warn("NCCL's sockets", "why=\"%s\"", said);
         state_set(l, TRANSPORT_READY, NULL);
     } else if (result != NCCL_IN_PROGRESS) {
-        if (nccl_lacks_tls(l->nccl, result))
-            err_set(&err, ERR_MACHINE,
-                    "this NCCL was built without TLS: its next communicator does without the job's key, open "
-                    "to who reaches its ports");
+        if (said)
+            err_set(&err, ERR_MACHINE, "%s", said);
         else
             nccl_failed(l->nccl, result, "make a communicator", &err);
         state_set(l, TRANSPORT_FAILED, err.text);
@@ -140,8 +152,7 @@ static void live(struct nccl_link *l)
             break;
     }
     wait_for_drop(l);
-    if (l->comm)
-        l->nccl->calls.ncclCommAbort(l->comm);
+    end_it(l);
 }
 
 static void *thread_main(void *arg)
@@ -156,7 +167,7 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
-struct nccl_link *nccl_link_open(const struct nccl *nccl, struct cuda_device *device)
+struct nccl_link *nccl_link_open(struct nccl *nccl, struct cuda_device *device)
 {
     pthread_t thread;
     pthread_condattr_t attr;

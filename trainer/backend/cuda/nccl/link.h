@@ -10,7 +10,7 @@
 
 /* Shared by those who open it and the thread: freed by the last. */
 struct nccl_link {
-    const struct nccl *nccl;
+    struct nccl *nccl;
     struct cuda_device *device;
     pthread_mutex_t lock;
     pthread_cond_t turn;
@@ -25,7 +25,7 @@ struct nccl_link {
 };
 
 /* NULL: no memory, or no thread. */
-struct nccl_link *nccl_link_open(const struct nccl *nccl, struct cuda_device *device);
+struct nccl_link *nccl_link_open(struct nccl *nccl, struct cuda_device *device);
 void nccl_link_want_id(struct nccl_link *l);
 void nccl_link_connect(struct nccl_link *l, const uint8_t *id, int rank, int world);
 enum transport_state nccl_link_state(struct nccl_link *l, char *why);

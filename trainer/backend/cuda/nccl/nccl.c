@@ -82,16 +82,29 @@ static ncclResult_t set_key(const struct nccl *n, const char *key)
 /* Before the first communicator of this process. */
 static int close_to_strangers(struct nccl *n, const char *key, struct error *err)
 {
-    const ncclResult_t result = n->calls.ncclSetEncryption ? set_key(n, key) : NCCL_SUCCESS;
-    return result == NCCL_SUCCESS ? 0 : nccl_failed(n, result, "take the job's key", err);
+    if (!n->calls.ncclSetEncryption)
+        return 0;
+    const ncclResult_t result = set_key(n, key);
+    if (result != NCCL_SUCCESS)
+        return nccl_failed(n, result, "take the job's key", err);
+    text_copy(n->key, sizeof n->key, key);
+    return 0;
 }
 
-bool nccl_lacks_tls(const struct nccl *nccl, ncclResult_t result)
+const char *nccl_tried(struct nccl *nccl, ncclResult_t result)
 {
-    if (result != NCCL_INVALID_USAGE || !nccl->calls.ncclSetEncryption || !nccl->calls.ncclGetLastError)
-        return false;
-    const char *last = nccl->calls.ncclGetLastError(NULL);
-    return last && strstr(last, "without TLS") && set_key(nccl, NULL) == NCCL_SUCCESS;
+    if (!*nccl->key || (!nccl->keyless && result != NCCL_INVALID_USAGE))
+        return NULL;
+    if (nccl->keyless && result == NCCL_SUCCESS) {
+        explicit_bzero(nccl->key, sizeof nccl->key);
+        return "this NCCL was built without TLS: it works without the job's key, open to who reaches its "
+               "ports";
+    }
+    nccl->keyless = !nccl->keyless;
+    set_key(nccl, nccl->keyless ? NULL : nccl->key);
+    return nccl->keyless ? "NCCL makes no communicator with the job's key (built without TLS?): one is tried "
+                           "without it"
+                         : NULL;
 }
 
 static int open_library(struct nccl *n, const char *key, struct error *err)
@@ -121,5 +134,7 @@ int nccl_open(struct nccl **ret, const char *key, struct error *err)
 
 void nccl_free(struct nccl *nccl)
 {
+    if (nccl)
+        explicit_bzero(nccl->key, sizeof nccl->key);
     free(nccl);
 }

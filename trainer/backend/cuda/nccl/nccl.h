@@ -12,11 +12,13 @@
 #include "common/base/limits.h"
 #include "trainer/backend/cuda/nccl/calls.h"
 
-enum { NCCL_VERSION_TEXT = 16 };
+enum { NCCL_VERSION_TEXT = 16, NCCL_KEY_TEXT = 80 /* a job's has 64 digits */ };
 
 struct nccl {
     struct nccl_calls calls;
-    int version; /* 22809 is 2.28.9 */
+    int version;             /* 22809 is 2.28.9 */
+    char key[NCCL_KEY_TEXT]; /* "": none, or the version takes none, or can't use it */
+    bool keyless;            /* one is tried without it */
     char path[RM_URI_MAX];
 };
 
@@ -28,11 +30,12 @@ void nccl_free(struct nccl *nccl);
 
 /* "2.28.9" */
 void nccl_version_text(int version, char out[NCCL_VERSION_TEXT]);
-/* After a communicator was not made, by this result: whether that was for the key alone, which the library
- * takes and then can't use, being built without TLS (as NVIDIA's own 2.32.3 is). If so the key is taken back:
- * the next communicator is made with sockets that are open to who reaches them, as those of older versions.
- */
-bool nccl_lacks_tls(const struct nccl *nccl, ncclResult_t result);
+/* After a communicator was made, or was not, by this result. A library that was built without TLS, as
+ * NVIDIA's own 2.32.3, takes the key and then can make none ("invalid usage", which it says of other things,
+ * too): the key is taken back, and where the next one is made without it that was why: its sockets are open
+ * to who reaches them, as those of older versions. Where it is not made, the key is there again. Returns what
+ * to say, NULL: nothing. */
+const char *nccl_tried(struct nccl *nccl, ncclResult_t result);
 /* The library's own words. */
 int nccl_failed(const struct nccl *nccl, ncclResult_t result, const char *doing, struct error *err);
 

@@ -177,6 +177,12 @@ static int number_of(const char *at, const char *before, const char *after)
     return -1;
 }
 
+/* The compiler holds sums of columns to 64 registers, two short of what they need. */
+static int may_spill(const char *name)
+{
+    return !strcmp(name, "attend_keys_128") ? 128 : !strcmp(name, "columns") ? 8 : 0;
+}
+
 /* Attention holds its sums in registers, and of the widest head a few bytes more than there are; its tiles
  * are shared. A norm holds a row, and on its way back two sums of its columns; sums of columns read sixteen
  * numbers before they add one. All others leave room for a thousand threads on each processor. */
@@ -190,8 +196,7 @@ static int fits(const char *name, const char *says)
               stack = number_of(says, "    ", " bytes stack frame");
     cr_assert(registers > 0 && registers <= (tiles ? 255 : 64), "%s: %d registers", name, registers);
     cr_assert(shared <= (tiles ? 36 << 10 : 4096), "%s: %d bytes of shared memory", name, shared);
-    cr_assert(spilled >= 0 && spilled <= (strcmp(name, "attend_keys_128") ? 0 : 128), "%s: %d bytes", name,
-              spilled);
+    cr_assert(spilled >= 0 && spilled <= may_spill(name), "%s: %d bytes", name, spilled);
     cr_assert_eq(stack, spilled, "%s: %d bytes of stack beside what is spilled", name, stack - spilled);
     return shared;
 }

@@ -316,7 +316,7 @@ static float column_twin(const struct columns_args *a, int part, int64_t column)
 
 static void check_columns(int rows, int64_t columns, int each, int half)
 {
-    const int64_t stride = columns + 3 + rows % 2;
+    const int64_t stride = rows % 3 ? columns + 3 : (columns + 15) / 8 * 8; /* eights are read together */
     const int parts = (rows + each - 1) / each;
     void *from = model_operands(rows * stride, 1, half, (uint64_t)rows);
     float *to = model_empty(parts * columns, sizeof *to);
@@ -333,7 +333,7 @@ static void check_columns(int rows, int64_t columns, int each, int half)
 
 Test(columns, each_barrier_is_missed)
 {
-    enum { ROWS = 90, COLUMNS = 150 };
+    enum { ROWS = 90, COLUMNS = 400 };
     float *from = model_floats(ROWS * COLUMNS, 1, 3), *to = model_empty(2 * COLUMNS, sizeof *to);
     const struct columns_args args = {from, to, COLUMNS, COLUMNS, ROWS, 60, 0};
     const struct model_run run = {&emulated_columns, &args, 1, true, {{to, 2 * COLUMNS * sizeof *to}}};
