@@ -425,6 +425,34 @@ Test(gpu, a_probe_is_the_same_in_any_order_of_work_and_for_any_job, .init = prep
     cr_assert(one_same(probe, probe_of("seed=1")), "the job's model has no say");
 }
 
+/* One kernel that does nothing once; which tensor shows it is another matter. */
+static void probe_fails(const char *script)
+{
+    const struct backend_options options = wished();
+    struct backend *b;
+    struct one_bits out;
+    struct error err = {0};
+    gpu_script(script);
+    GPU_OK(open_gpu(&b, &options, &gpu_err));
+    cr_assert_eq(b->ops->probe(b, out.of, &err), -1, "%s", script);
+    cr_assert_not_null(strstr(err.text, "computes something else than a CPU ("), "%s: %s", script, err.text);
+    cr_assert_not_null(strstr(err.text, "train with trainer.device: cpu"), "%s: %s", script, err.text);
+    cr_assert_eq(err.code, ERR_MACHINE);
+    b->ops->free(b);
+}
+
+Test(gpu, one_that_computes_something_else_than_a_cpu_is_refused_by_its_probe, .init = prepare)
+{
+    static const char *const kernels[] = {
+        "attend_64",    "attend_keys_64", "attend_queries_64", "attend_drift", "classify", "columns", "embed",
+        "embed_tokens", "gelu",           "gelu_back",         "norm_rows",    "norm_back"};
+    char script[64];
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+        snprintf(script, sizeof script, "seed=1,skip:%s@1", kernels[i]);
+        probe_fails(script);
+    }
+}
+
 /* ---- refused ---- */
 
 static void refused(const char *script, struct backend_options options, enum exit_code code,
