@@ -342,7 +342,7 @@ static void trainer_message(void *ctx, const struct message *message)
 static void trainer_is_over(struct app *app, int code, const char *text)
 {
     if (app->options->pod)
-        pod_reap(0);
+        pod_reap(NULL, 0);
     if (app->ending && !app->conn)
         loop_stop(app->loop);
     if (!app->ending)
@@ -543,7 +543,8 @@ static void child_ended(void *ctx, int signo)
 {
     const struct app *app = ctx;
     (void)signo;
-    pod_reap(app->trainer ? worker_trainer_pid(app->trainer) : 0);
+    int own = app->trainer ? worker_trainer_pid(app->trainer) : 0;
+    pod_reap(&own, 1);
 }
 
 static int page(void *ctx, const struct ws_get *get, struct str *body, const char **type)

@@ -108,6 +108,24 @@ static void drill_join(struct local_run *run, const struct drill *drill)
     local_run_expect(run);
 }
 
+/* A program of mode Restart stands still, and its launcher, which is to end it, does not. */
+static bool freezes_program(const struct local_run *run, const struct drill *drill)
+{
+    return drill->kind == DRILL_HANG && job_restarts(run->spec);
+}
+
+/* Without a word of it the run would wait for ever. */
+static bool shows_nothing(const struct local_run *run, const struct drill *drill)
+{
+    if (!freezes_program(run, drill) || run->reported)
+        return false;
+    console_say(run->console,
+                "ringmaster: drill %s: not done, as nobody would see that the program hangs: it has not "
+                "called ringmaster.report(step) since it was started",
+                drill->spec);
+    return true;
+}
+
 /* The agent first: it must not live to tell that its trainer died. */
 static void drill_harm(struct local_run *run, const struct drill *drill)
 {
@@ -120,6 +138,8 @@ static void drill_harm(struct local_run *run, const struct drill *drill)
                     drill->spec, drill->worker);
         return;
     }
+    if (shows_nothing(run, drill))
+        return;
     act_on_drill(run, drill, drill->worker);
     FAULT("drill-told");
     if (whole) {
@@ -127,7 +147,7 @@ static void drill_harm(struct local_run *run, const struct drill *drill)
         w->stopped = run->supervisor.member[drill->worker].stands = stops;
         loop_child_kill(w->child, drill->kind == DRILL_TERM ? SIGTERM : stops ? SIGSTOP : SIGKILL);
     }
-    if (drill->kind == DRILL_CORRUPT) {
+    if (drill->kind == DRILL_CORRUPT || freezes_program(run, drill)) {
         kill((pid_t)w->trainer_pid, SIGUSR1);
         return;
     }
@@ -334,7 +354,9 @@ static void remember_told(struct local_run *run, const struct event *event)
     if (event->kind == EVENT_RING_FORMED) {
         run->ring_term = event->term;
         run->ring_generation = event->generation;
+        run->reported = false;
     }
+    run->reported = run->reported || event->kind == EVENT_PROGRESS;
 }
 
 /* A successor repeats the ring that it found, a checkpoint whose telling it did not see, and that one waits.

@@ -65,7 +65,8 @@ struct local_run {
     int errors_out;         /* the writing end of `errors`, for children; -1 once no more are started */
 
     bool resumed_told;
-    int refused; /* checkpoints that could not be loaded */
+    bool reported; /* a program of mode Restart has said in this generation how far it is */
+    int refused;   /* checkpoints that could not be loaded */
     struct checkpoint_skipped refuse[CHECKPOINT_SKIPPED_MAX];
 
     bool interrupted; /* a person asked for the end */

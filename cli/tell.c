@@ -126,8 +126,11 @@ void tell_drill(struct local_run *run, const struct drill *drill, int64_t step)
                                        [DRILL_TRAINER] = "its trainer was killed",
                                        [DRILL_STOP] = "stopped",
                                        [DRILL_HANG] = "its trainer was stopped"};
-    if (done[drill->kind])
-        report_drill(run->options->report, drill->worker, done[drill->kind]);
+    const char *how = done[drill->kind];
+    if (drill->kind == DRILL_HANG && job_restarts(run->spec))
+        how = "its program was stopped";
+    if (how)
+        report_drill(run->options->report, drill->worker, how);
     if (!run->console->json) {
         struct str line = str_init(256);
         screen_drill(run->options->report, drill->spec, step, run->console->style, &line);

@@ -1,7 +1,8 @@
 """What a loss, a leave and a join cost a program: ringmaster, modes Restart and Elastic, beside torchrun and torchft.
 
 All train the same model on this machine, one process a worker, 3 to 4 workers. Restart and torchrun run the same elastic_worker.py, which
-knows of nothing and saves after each step; elastic_loop.py is that loop for mode Elastic, torch_ft.py for torchft. Measured is the
+knows of nothing and saves after each step (or after each few: then a step costs less before the harm, and the steps behind the newest state are
+made again); elastic_loop.py is that loop for mode Elastic, torch_ft.py for torchft. Measured is the
 time from the harm to the first step of the new company: where processes are started anew that holds the end of the old ones, the meeting,
 the start of Python with torch, loading what rank 0 saved, and one step. How long that start alone takes is printed beside it, and
 what a step takes when nothing happens.
@@ -25,7 +26,8 @@ EVENTS = {"kill": "SIGKILL of one of 4", "leave": "one of 4 is told to leave", "
 DRILLS = {"kill": "kill:3", "leave": "term:3", "join": "join"}
 PATIENCE_S = 150
 RESTART, PRELOAD, ELASTIC = "`mode: Restart`", "the same, `preload: [torch]`", "`mode: Elastic`"
-PEERS = {"torchrun, quick timeouts": ["torch_elastic.py"], "torchrun, its defaults": ["torch_elastic.py", "--defaults"],
+TORCHRUN = "torch_elastic.py"
+PEERS = {"torchrun, quick timeouts": [TORCHRUN], "torchrun, its defaults": [TORCHRUN, "--defaults"],
          "torchft, tuned": ["torch_ft.py", "--tuned"], "torchft, as it comes": ["torch_ft.py"]}
 
 
@@ -33,11 +35,12 @@ class TooEarly(RuntimeError):
     """The drill came before the program had made steps: the machine is slower than --at says."""
 
 
-def job(folder, python, workers, mode):
+def job(folder, python, workers, mode, save_every):
     launch = {"gracePeriod": "5s", "mode": "Elastic" if mode == ELASTIC else "Restart"}
     script = "elastic_loop.py" if mode == ELASTIC else "elastic_worker.py"
     spec = {"workers": {"target": workers, "min": 3, "max": 4}, "launch": launch}
-    launch["command"] = json.dumps([python, str(ROOT / "tools" / script), str(folder)])
+    more = [] if mode == ELASTIC else [str(save_every)]
+    launch["command"] = json.dumps([python, str(ROOT / "tools" / script), str(folder), *more])
     if mode == ELASTIC:
         launch.update(steps=1000000, batch={"lanes": elastic_worker.SEQUENCES, "laneSequences": 1})
         spec["checkpoint"] = {"uri": str(folder / "out")}
@@ -61,13 +64,13 @@ def first_step(run, steps, began, mode, after):
     return first, steps.gap_before(first) if first else None
 
 
-def ours(event, python, at_s, mode):
+def ours(event, python, at_s, mode, save_every):
     """(seconds until the next step, seconds without a step, steps redone, milliseconds of a step before) of one drill."""
     before, after = (3, 4) if event == "join" else (4, 3)
     package = Path(rig.BIN).parent / "share/ringmaster/python"
     with tempfile.TemporaryDirectory(dir="/dev/shm") as name:
         folder = Path(name)
-        run = rig.Run(job(folder, python, before, mode), "--drill", f"{DRILLS[event]}@{at_s}s",
+        run = rig.Run(job(folder, python, before, mode, save_every), "--drill", f"{DRILLS[event]}@{at_s}s",
                       env={"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo",
                            "PYTHONPATH": os.pathsep.join([str(package), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)})
         try:
@@ -88,11 +91,11 @@ def ours(event, python, at_s, mode):
             run.clean_up()
 
 
-def ours_in_time(event, python, at_s, mode):
+def ours_in_time(event, python, at_s, mode, save_every):
     """The same, later where it came too early."""
     for longer in (1, 2, 4):
         try:
-            return ours(event, python, longer * at_s, mode)
+            return ours(event, python, longer * at_s, mode, save_every)
         except TooEarly as why:
             early = why
     raise early
@@ -121,24 +124,26 @@ def tell(lines, line):
     print(line, file=sys.stderr, flush=True)
 
 
-def theirs(peer, python, event, name, times):
+def theirs(peer, python, event, name, times, save_every):
     script, *options = PEERS[name]
+    if script == TORCHRUN:
+        options += ["--save-every", str(save_every)]
     other = peer(python, script, "--event", event, "--kills", str(times), *options)
     return other and {**other, "found": list(zip(other["seconds"], other["stoodStill"], other["stepsRedone"], other["stepMs"]))}
 
 
-def bench(peer, python, times, at_s):
+def bench(peer, python, times, at_s, save_every):
     lines = ["| what happens | launcher | seconds to the next step | of these without any step | worst | in Restart's | steps redone, at most "
              "| ms a step before |", "|---|---|---|---|---|---|---|---|"]
     rows, version = [], None
     for event in EVENTS:
         least = {}
         for mode in (RESTART, PRELOAD, ELASTIC):
-            found = [ours_in_time(event, python, at_s, mode) for _ in range(times)]
+            found = [ours_in_time(event, python, at_s, mode, save_every) for _ in range(times)]
             least[mode] = statistics.median(stood for _, stood, *_ in found)
             tell(lines, row(event, mode, found, least[RESTART]))
         for name in PEERS:
-            other = theirs(peer, python, event, name, times)
+            other = theirs(peer, python, event, name, times, save_every)
             if not other:
                 why = f"did not go on within {PATIENCE_S} s" if other is not None else "not installed"
                 tell(lines, f"| {EVENTS[event]} | {name} | {why} | | | | | |")
@@ -150,5 +155,6 @@ def bench(peer, python, times, at_s):
             rows.append((f"a program, {EVENTS[event]}, {mode} against {name}", f"{least[mode]:.2f} s", f"{peers:.2f} s",
                          f"{peers / least[mode]:.1f} times faster"))
     begin = statistics.median(start_of_python(python) for _ in range(3))
-    lines += ["", f"PyTorch {version}; four Pythons that start at once have it imported after {begin:.1f} s. {times} times each."]
+    lines += ["", f"PyTorch {version}; four Pythons that start at once have it imported after {begin:.1f} s. {times} times each.",
+              f"Restart and torchrun saved {'each step' if save_every == 1 else f'each {save_every} steps'}, the others nothing."]
     return lines, rows

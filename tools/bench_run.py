@@ -259,6 +259,7 @@ def main():
     parser.add_argument("--snapshots", type=int, default=10, help="in each setting of the checkpoint measurement")
     parser.add_argument("--bytes", type=int, default=1_500_000_000, help="of the object that is moved")
     parser.add_argument("--times", type=int, default=3, help="of each change of a program's members")
+    parser.add_argument("--save-every", type=int, default=1, help="elastic: so many steps of a program that is started anew between two that it saves")
     parser.add_argument("--at", type=int, default=30, help="seconds after which a program's members change")
     parser.add_argument("--with", dest="other", help="compare: the folder of the other build's programs")
     parser.add_argument("--only", nargs="*", choices=[*bench_compare.MEASURES, *bench_spot.PARTS], help="compare, spot: these parts")
@@ -284,7 +285,7 @@ def main():
                "ring": lambda: Found(*bench_ring.bench(os.environ["RINGMASTER_TOOLS"], arguments.rounds)),
                "gpu": lambda: Found(*bench_gpu.bench(os.environ["RINGMASTER_TOOLS"])),
                "spot": lambda: Found(*bench_spot.bench(rig, job_of, RECOVERY_MODEL, peer, arguments)),
-               "elastic": lambda: Found(*bench_elastic.bench(peer, arguments.python, arguments.times, arguments.at))}
+               "elastic": lambda: Found(*bench_elastic.bench(peer, arguments.python, arguments.times, arguments.at, arguments.save_every))}
     if arguments.what == "compare":
         benches["compare"] = lambda: Found(bench_compare.bench(rig, run_job, job_of, arguments.other, arguments.only, arguments.pairs,
                                                                lambda text: print(text, file=sys.stderr, flush=True)), [])

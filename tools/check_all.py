@@ -388,7 +388,7 @@ def tool(label, command):
     return one(f"{label}: {last[:LAST_LINE_MAX]}" if code else label, code == 0)
 
 
-SEEDS, CROWD_SEEDS = 40000, 500
+SEEDS, CROWD_SEEDS, PROGRAM_SEEDS = 40000, 500, 10000
 
 
 def seeds(explore, count=SEEDS):
@@ -441,6 +441,7 @@ def patient_tools(explore, turn):
     total.add(arm64())
     total.add(tool("simulator", ["build/test/tests/ringmaster-sim", "--seeds", seeds(explore)]))
     total.add(tool("simulator, 64 workers", ["build/test/tests/ringmaster-sim", "--crowd", "--seeds", seeds(explore, CROWD_SEEDS)]))
+    total.add(tool("simulator of programs", ["build/test/tests/ringmaster-sim-programs", "--seeds", seeds(explore, PROGRAM_SEEDS)]))
     total.add(tool("analyze", ["tools/analyze"]))
     total.add(tool("fuzz", ["tools/fuzz", *mutate]))
     return total

@@ -1,9 +1,9 @@
 """What the launchers are compared by: data-parallel training in PyTorch that knows of none of them.
 
-    elastic_worker.py FOLDER
+    elastic_worker.py FOLDER [SAVE_EVERY]
 
 Four layers, width 128, 12 sequences of 64 tokens a step, gloo, one thread a process. Rank 0 saves the whole state to FOLDER
-after each step, since a worker that was started anew has nothing else; each rank appends a line for each of its steps to
+after each step, or after each SAVE_EVERY, since a worker that was started anew has nothing else; each rank appends a line for each of its steps to
 FOLDER/steps: a JSON object of step, world, rank, pid and time (s, the machine's monotonic clock). It trains until it is killed.
 """
 
@@ -30,7 +30,7 @@ def say(steps, **what):
     os.write(steps, json.dumps({**what, "time": time.monotonic(), "pid": os.getpid()}).encode() + b"\n")
 
 
-def train(torch, folder):
+def train(torch, folder, save_every):
     import torch.distributed as dist
     import torch_step
 
@@ -55,7 +55,7 @@ def train(torch, folder):
         parallel(tokens[:, :-1], tokens[:, 1:]).backward()
         optimizer.step()
         step += 1
-        if rank == 0:
+        if rank == 0 and step % save_every == 0:
             torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, folder / "new.pt")
             os.replace(folder / "new.pt", saved)
         say(steps, step=step, world=world, rank=rank)
@@ -65,4 +65,4 @@ if __name__ == "__main__":
     die_with_parent()
     import torch
 
-    train(torch, Path(sys.argv[1]))
+    train(torch, Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1)

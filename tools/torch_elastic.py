@@ -52,10 +52,10 @@ def for_this_torch(folder):
 class Node:
     """A launcher and its worker, one of so many."""
 
-    def __init__(self, port, folder, conf, least=LEAST, most=NODES):
+    def __init__(self, port, folder, conf, least=LEAST, most=NODES, save_every=1):
         command = [sys.executable, "-m", "torch.distributed.run", f"--nnodes={least}:{most}", "--nproc_per_node=1",
                    "--max_restarts=99", "--rdzv_backend=c10d", f"--rdzv_endpoint=127.0.0.1:{port}", "--rdzv_id=bench",
-                   *for_this_torch(folder), f"--rdzv_conf={','.join(conf)}", str(WORKER), str(folder)]
+                   *for_this_torch(folder), f"--rdzv_conf={','.join(conf)}", str(WORKER), str(folder), str(save_every)]
         env = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo",
                "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
         self.log = tempfile.TemporaryFile("w+")
@@ -81,14 +81,14 @@ def harm(event, nodes, start):
         nodes.append(start(len(nodes)))
 
 
-def measure(event, conf):
+def measure(event, conf, save_every):
     port = free_port()
     before, after = (LEAST, NODES) if event == "join" else (NODES, LEAST)
     with tempfile.TemporaryDirectory(dir="/dev/shm") as name:
         steps = elastic_steps.Steps(Path(name))
         # The first one serves the rendezvous: else whoever is quickest would, and might be the one that dies.
         def start(i):
-            return Node(port, Path(name), [*conf, f"is_host={str(i == 0).lower()}"])
+            return Node(port, Path(name), [*conf, f"is_host={str(i == 0).lower()}"], save_every=save_every)
         nodes = [start(i) for i in range(before)]
         try:
             if not steps.wait(lambda s: s["world"] == before and s["step"] >= TRAINED, BEGIN_S):
@@ -109,13 +109,14 @@ def main():
     parser.add_argument("--event", choices=["kill", "leave", "join"], default="kill")
     parser.add_argument("--kills", type=int, default=3, help="how often")
     parser.add_argument("--defaults", action="store_true", help="torchrun's own timeouts")
+    parser.add_argument("--save-every", type=int, default=1, help="rank 0 saves after each so many steps")
     arguments = parser.parse_args()
     try:
         import torch
     except (ImportError, OSError, ValueError) as why:
         print(f"torch_elastic: PyTorch can't be imported here: {why}", file=sys.stderr)
         return 77
-    found = [measure(arguments.event, [] if arguments.defaults else QUICK) for _ in range(arguments.kills)]
+    found = [measure(arguments.event, [] if arguments.defaults else QUICK, arguments.save_every) for _ in range(arguments.kills)]
     seconds, stood, redone, pace = zip(*found)
     print(json.dumps({"torch": torch.__version__, "seconds": [round(s, 3) for s in seconds], "stoodStill": [round(s, 3) for s in stood],
                       "stepsRedone": redone, "stepMs": [round(ms, 1) for ms in pace]}))

@@ -24,6 +24,7 @@ struct launcher {
     bool shared;
     struct loop *loop;
     struct loop_timer *timer;
+    struct loop_signal *drilled;
     struct link *link; /* NULL: closed */
     struct job_spec spec;
     char listen[RM_ADDRESS_MAX];
@@ -156,6 +157,15 @@ static void processes_warm(void *ctx)
         processes_gone(l); /* nothing was started yet */
 }
 
+/* --drill hang:W@20s: the program stands still, and its launcher does not. */
+static void freeze(void *ctx, int signo)
+{
+    struct launcher *l = ctx;
+    (void)signo;
+    if (l->processes)
+        processes_freeze(l->processes);
+}
+
 /* ---- the agent ---- */
 
 static int begin_launch(struct launcher *l, const struct msg_setup *setup, struct error *err)
@@ -239,7 +249,8 @@ static int open_parts(struct launcher *l, int link_fd, struct error *err)
     l->text = str_init(RM_FRAME_MAX);
     if (!l->out || !l->message)
         return err_set(err, ERR_MACHINE, "no memory for the launcher");
-    if (loop_open(&l->loop, err) < 0 || loop_timer_open(&l->timer, l->loop, timer_fired, l, err) < 0)
+    if (loop_open(&l->loop, err) < 0 || loop_timer_open(&l->timer, l->loop, timer_fired, l, err) < 0 ||
+        loop_signal_open(&l->drilled, l->loop, SIGUSR1, freeze, l, err) < 0)
         return -1;
     return link_open(&l->link, l->loop, &link, err);
 }
@@ -263,6 +274,7 @@ int launcher_run(int link_fd, bool shared)
         link_drain(l->link, clock_now() + RM_S);
     link_free(l->link);
     processes_free(l->processes);
+    loop_signal_free(l->drilled);
     loop_timer_free(l->timer);
     launch_free(l->core);
     str_clear(&l->text);

@@ -451,6 +451,11 @@ void processes_terminate(struct processes *p)
     signal_all(p, SIGTERM);
 }
 
+void processes_freeze(struct processes *p)
+{
+    signal_all(p, SIGSTOP);
+}
+
 void processes_kill(struct processes *p)
 {
     p->killing = p->stopping = true;

@@ -46,6 +46,8 @@ void processes_start(struct processes *p, const struct launch_ring *ring);
 /* SIGTERM to each and its process group. From here on one has ended when its group has: what a shell starts
  * is not to be killed because the shell goes first. */
 void processes_terminate(struct processes *p);
+/* SIGSTOP to each and its process group, for a drill: only a kill goes on from here. */
+void processes_freeze(struct processes *p);
 /* SIGKILL to each, its group, and to every child and grandchild until none is left. */
 void processes_kill(struct processes *p);
 void processes_free(struct processes *p);

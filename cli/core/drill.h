@@ -5,7 +5,7 @@
  *     term:W@S     SIGTERM to its agent: an announced leave
  *     join@S       one more worker, at the lowest free index
  *     stop:W@S     SIGSTOP to worker W's agent and trainer
- *     hang:W@S     SIGSTOP to its trainer alone
+ *     hang:W@S     SIGSTOP to its trainer alone, or to its program of mode Restart
  *     coordinator@S  SIGKILL to the coordinator; a successor takes over
  *     corrupt:W@S  a bit flips in what worker W adds to the next step that it exchanges
  *     random:SEED  a history drawn from a seed that never goes below workers.min

@@ -61,14 +61,22 @@ int pod_say_elsewhere(const struct pod *pod, int exit_code, const char *reason, 
     return say_word(pod, &word, err);
 }
 
+static bool is_waited_for(const int *own, int count, int pid)
+{
+    for (int i = 0; i < count; i++)
+        if (own[i] == pid)
+            return true;
+    return false;
+}
+
 /* One that somebody else waits for hides those behind it; they are found when that one is gone. */
-void pod_reap(int own)
+void pod_reap(const int *own, int count)
 {
     for (;;) {
         siginfo_t ended = {0};
         if (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) < 0 || !ended.si_pid)
             return;
-        if (ended.si_pid == own)
+        if (is_waited_for(own, count, ended.si_pid))
             return;
         waitpid(ended.si_pid, NULL, WNOHANG);
     }

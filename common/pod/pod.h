@@ -23,7 +23,8 @@ int pod_say_why(const struct pod *pod, int exit_code, const char *reason, struct
 /* {"exitCode":3,"reason":"...","elsewhere":true}: it was this machine that did not fit. */
 int pod_say_elsewhere(const struct pod *pod, int exit_code, const char *reason, struct error *err);
 
-/* Reaps every child that has ended, but the one with pid `own`, whose end somebody else waits for. */
-void pod_reap(int own);
+/* Reaps children that have ended, but those with these pids, whose ends somebody else waits for: until the
+ * first such one. Called again when that one has been waited for it reaches whoever ended behind it. */
+void pod_reap(const int *own, int count);
 
 #endif

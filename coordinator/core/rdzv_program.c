@@ -46,6 +46,7 @@ static void fail_program(const struct turn *turn, struct rdzv_worker *w, rm_time
     p->lost = p->failed ? p->lost : st->lost;
     p->failed = true;
     p->hangs = !fault;
+    p->ordered = false;
     p->at = at;
     p->worker = rdzv_index(st, w);
     text_copy_ends(p->why, sizeof p->why, why);
@@ -135,10 +136,27 @@ void rdzv_beside_over(const struct turn *turn, struct rdzv_worker *w, const char
     st->program.exit_code = was.exit_code;
 }
 
+/* Who waits in a collective for one that a drill has stopped stands still as well, and may be the one that
+ * reports. */
+static struct rdzv_worker *stopped_by_drill(struct rdzv *st)
+{
+    for (int r = 0; r < st->world; r++)
+        if (st->worker[st->member[r]].act == CAUSE_HANG)
+            return &st->worker[st->member[r]];
+    return NULL;
+}
+
 void rdzv_program_hangs(const struct turn *turn, struct rdzv_worker *w, const char *why)
 {
-    turn->st->program.memory = false;
+    struct rdzv *st = turn->st;
+    struct rdzv_worker *drilled = stopped_by_drill(st);
+    if (drilled)
+        rdzv_recovery_begin(turn, CAUSE_HANG, drilled);
+    st->program.memory = false;
     fail_program(turn, w, turn->now, why, NULL);
+    st->program.ordered = drilled != NULL;
+    if (drilled)
+        drilled->act = CAUSE_NONE;
 }
 
 void rdzv_program_over(const struct turn *turn, struct rdzv_worker *w)
@@ -161,7 +179,7 @@ void rdzv_program_stopped(const struct turn *turn)
     struct rdzv_program *p = &st->program;
     RM_ASSERT(p->lost <= st->lost, "%lld were lost, and %lld when the program failed", (long long)st->lost,
               (long long)p->lost);
-    bool counts = p->failed && st->lost == p->lost, ends = st->ending.set;
+    bool counts = p->failed && !p->ordered && st->lost == p->lost, ends = st->ending.set;
     p->failed = false;
     if (!counts)
         return;

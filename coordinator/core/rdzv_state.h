@@ -217,6 +217,7 @@ struct rdzv_program {
     int worker, exit_code;
     bool memory;
     bool hangs;   /* it has no exit code, and no rule is about it */
+    bool ordered; /* by a drill: it is no failure */
     int64_t lost; /* rdzv.lost when it was told */
     char why[RM_WHY_MAX];
     bool ended;           /* the run ends by it */

@@ -154,7 +154,7 @@ class Job:
             self._side.check_update()
 
     def report(self, key, value):
-        """Tells the trainer a number under this name. Nothing shows it as yet, so it is a no-op; the loss needs no report."""
+        """Puts a number under this name into this worker's log, with the step (level info). The loss needs no report."""
         self._connection.report(key, float(value))
 
     def _advance(self):

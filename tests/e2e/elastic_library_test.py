@@ -149,6 +149,15 @@ def test_a_run_goes_on_from_a_checkpoint_with_other_workers(launch, finish, tmp_
     check_survivors(run, {0, 1})
 
 
+def test_what_a_program_reports_is_in_the_log_of_its_worker_with_its_step(finish, tmp_path, program):
+    run = finish(elastic_job(tmp_path, program("numpy quick"), workers=2), env={**ENV, "RINGMASTER_LOG": "info"})
+    assert run.code == 0, run.tail()
+    losses = {event["step"]: event["loss"] for event in run.of("step")}
+    told = re.findall(r'trainer (\d+).*the program reports step=(\d+) name="loss" value=(\S+)', "".join(run._errors))
+    assert {int(step) for worker, step, _ in told if worker == "0"} >= set(range(1, STEPS)), run.tail()
+    assert all(float(value) == pytest.approx(losses[int(step)]) for _, step, value in told), run.tail()
+
+
 REFUSED = {
     "a state that can't be sent": ("connect(parameters={'w': w}, state={'f': print}, samples=4)", "state.f is a builtin_function_or_method"),
     "in the loop": ("connect(parameters={'w': w}, samples=4)\nfor step in job.steps():\n    step.lanes()\n    step.lanes()", "step.lanes() was called twice in step 1"),

@@ -270,6 +270,12 @@ def test_drills_by_steps_are_refused_for_a_program(finish, tmp_path):
     assert "--drill kill:1@20: nobody knows a program's steps; write a time, as kill:1@20s" in run.stderr
 
 
+def test_a_drill_that_nobody_would_see_is_refused(finish, tmp_path):
+    run = finish(ledger_job(tmp_path, 1), "--drill", "corrupt:1@1s")
+    assert run.code == 2
+    assert "--drill corrupt:1@1s: nobody would see it: only sums of whole numbers are proven" in run.stderr
+
+
 def test_pytorchs_own_data_parallel_training_goes_on_after_a_loss(launch, tmp_path, reference_python):
     def steps():
         lines = (tmp_path / "steps").read_text().splitlines() if (tmp_path / "steps").exists() else []

@@ -13,6 +13,7 @@ import rig
 from elastic_library_test import ENV, elastic_job
 from elastic_program_test import squares_program, squares_job  # noqa: F401  (a fixture)
 from launch_test import alive
+from pairs_test import events, wall_to_preload  # noqa: F401  (a fixture)
 from pod_launch_test import fixture_little_memory  # noqa: F401  (a fixture)
 
 pytestmark = pytest.mark.skipif(not pod_rig.can_be(), reason="no mount namespaces to be had here")
@@ -140,6 +141,21 @@ def test_a_worker_that_is_told_to_go_goes_and_no_step_is_redone(pods):
     assert status["stepsRedone"] == {"announced": 0, "sudden": 0}, status["stepsRedone"]
     check_complete(group, coordinator)
     check_stayed(workers[:2])
+
+
+def test_of_two_pods_whose_trainers_cant_reach_each_other_one_is_left_out_and_no_program_is_blamed(pods, wall, tmp_path):
+    group = pods(*SLOW, elasticity__joinWindow="2s")
+    (tmp_path / "wall").touch()
+    two = group.worker(2)
+    one = group.worker(1, env={"LD_PRELOAD": str(wall), "WALL_AGAINST": two.ip, "WALL_WHILE": str(tmp_path / "wall")})
+    zero = group.worker(0)
+    coordinator = group.coordinator()
+    status = group.until(lambda s: events(s, "workerLeftOut"), "one is left out")
+    [left_out] = events(status, "workerLeftOut")
+    assert left_out["worker"] in (1, 2) and "can't reach each other" in left_out["cause"], left_out
+    assert status["failures"] == 0 and not events(status, "programFailed"), status
+    check_complete(group, coordinator)
+    check_stayed([zero, two if left_out["worker"] == 1 else one])
 
 
 def test_the_status_tells_steps_and_the_loss_of_who_tells_them_ends_no_program(pods):

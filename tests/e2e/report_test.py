@@ -57,6 +57,25 @@ def test_a_program_whose_reports_stand_still_is_started_anew(finish, tmp_path):
     assert told(run, "progress")[-1]["step"] == 5
 
 
+def test_a_drill_makes_a_program_hang_and_that_is_nobodys_failure(finish, tmp_path):
+    """Its processes stand still, its launcher does not."""
+    run = finish(reporter_job(tmp_path, 40, 0.2, workers=2, elasticity__heartbeat="100ms", elasticity__stepTimeout="2s",
+                              failurePolicy__maxRestarts=0), "--drill", "hang:0@4s")
+    assert run.code == 0, run.stderr
+    assert [event["spec"] for event in told(run, "drill")] == ["hang:0@4s"]
+    [failed] = told(run, "programFailed")
+    assert failed["worker"] == 0 and "it hangs: it reported step" in failed["reason"] and "programExitCode" not in failed
+    assert [event["cause"] for event in told(run, "recovered")] == ["Hang"] and not told(run, "workerFailed")
+    assert [len(event["members"]) for event in told(run, "ringFormed")] == [2, 2]
+    assert told(run, "progress")[-1]["step"] == 40
+
+
+def test_a_program_that_reports_nothing_is_not_made_to_hang(finish, tmp_path):
+    run = finish(reporter_job(tmp_path, 4, 1, "quiet", workers=2), "--drill", "hang:0@1s")
+    assert run.code == 0 and len(told(run, "ringFormed")) == 1, run.stderr
+    assert "drill hang:0@1s: not done, as nobody would see that the program hangs: it has not called ringmaster.report(step)" in run.stderr
+
+
 @pytest.mark.parametrize("what", ["garbage", "flood"])
 def test_whatever_comes_at_the_socket_holds_up_nobody(finish, tmp_path, what):
     run = finish(reporter_job(tmp_path, 4, 0.2, what, workers=2, launch__numProcPerNode=2,

@@ -143,8 +143,8 @@ RM_API int rm_put(struct rm_job *job, const char *name, enum rm_dtype dtype, int
 /* During LOAD: a tensor of the state that came. */
 RM_API int rm_find(struct rm_job *job, const char *name, struct rm_tensor *tensor);
 
-/* Tells the trainer a number under this name, at any time after the first rm_next. Nothing shows it as yet.
- */
+/* Tells the trainer a number under this name, at any time after the first rm_next: a line of this worker's
+ * log, with the step, at level info. */
 RM_API int rm_report(struct rm_job *job, const char *key, double value);
 
 /* The last error's sentence, empty where there was none; of NULL: why rm_connect failed last. */

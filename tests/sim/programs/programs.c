@@ -90,9 +90,20 @@ static void end_after(struct sim *sim, int node, int which, rm_time after, int c
     e->c = which * 256 + code;
 }
 
+/* Who calls in vain says so after a while; the others wait for it in the rendezvous. */
+static void plan_parted(struct sim *sim, int node, int which)
+{
+    if (sim->node[node].worker == sim->wall.from)
+        end_after(sim, node, which, between(sim, 20 * RM_MS, 3 * RM_S), FAILS);
+}
+
 /* Most work until harm is over; some are done sooner, and some fail. */
 static void plan_end(struct sim *sim, int node, int which)
 {
+    if (wall_parts(sim, node)) {
+        plan_parted(sim, node, which);
+        return;
+    }
     bool fails = !harm_is_over(sim) && one_in(sim, 12), soon = harm_is_over(sim) || one_in(sim, 12);
     fails = fails && !sim->notices.calm;
     soon = soon && (harm_is_over(sim) || !sim->notices.calm);
@@ -697,6 +708,7 @@ static bool run(struct sim *sim, uint64_t seed, enum plant plant, bool traced)
     *sim = (struct sim){.chance = seed, .plant = plant, .trace = traced, .now = RM_S};
     settle_scenario(sim);
     notice_draw(sim, seed);
+    wall_draw(sim, seed);
     coordinator_starts(sim);
     for (int w = 0; w < WORKERS; w++)
         node_starts(sim, w, 1);
@@ -726,7 +738,7 @@ static int plant_of(const char *name)
 int main(int argc, char **argv)
 {
     uint64_t first = 1, last = 300, failed = 0;
-    int64_t generations = 0, harms = 0;
+    int64_t generations = 0, harms = 0, parted = 0;
     int plant = PLANT_NONE;
     bool traced = false, wanted = false;
     for (int i = 1; i < argc; i++) {
@@ -748,9 +760,11 @@ int main(int argc, char **argv)
             printf("seed %" PRIu64 ": %s (at %.4f s)\n", seed, sim.violation, (double)sim.now / RM_S);
         generations += sim.generations;
         harms += sim.harms;
+        parted += sim.parted;
     }
-    printf("%" PRIu64 " of %" PRIu64 " seeds failed; %" PRId64 " generations, %" PRId64 " harms\n", failed,
-           last - first + 1, generations, harms);
+    printf("%" PRIu64 " of %" PRIu64 " seeds failed; %" PRId64 " generations, %" PRId64
+           " of them parted, %" PRId64 " harms\n",
+           failed, last - first + 1, generations, parted, harms);
     free(coordinator_out);
     free(agent_out);
     free(launch_out);

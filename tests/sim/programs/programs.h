@@ -125,12 +125,19 @@ struct sim {
         int wills;
         int owed; /* pods to be made as soon as an index is free */
     } notices;
+    struct sim_wall {
+        bool stands;
+        int from, to; /* workers: the ranks of `from` can't call those of `to` */
+        rm_time at, until;
+    } wall;
+    int64_t parted;          /* generations whose ranks never met */
     bool taken[WORKERS + 1]; /* a worker of that index is there, or on its way */
     int attempt[WORKERS + 1];
     bool barred[WORKERS + 1]; /* in quarantine, with this coordinator */
     struct sim_ring {         /* as the newest form says, and as the newest that was told to start was */
         struct msg_generation generation;
         int world, going;
+        bool has[WORKERS + 1]; /* by worker */
     } formed, went;
     char violation[256], end_why[200];
 };
@@ -154,6 +161,12 @@ bool notice_bars(struct sim *sim, int worker);
 void notice_makes_owed(struct sim *sim); /* an index may be free again */
 void notice_quarantined(struct sim *sim, int worker);
 void notice_forgets(struct sim *sim); /* what its predecessor had in quarantine a coordinator does not know */
+
+/* programs_walls.c: two workers that are well, and whose ranks can't meet */
+void wall_draw(struct sim *sim, uint64_t seed);
+/* The generation of that node's launcher has both, and the wall stands: nobody gets through the rendezvous.
+ */
+bool wall_parts(const struct sim *sim, int node);
 
 /* programs_check.c */
 __attribute__((format(printf, 2, 3))) void violate(struct sim *sim, const char *format, ...);

@@ -42,6 +42,7 @@ void check_start(struct sim *sim, int node, const struct launch_ring *ring)
         sim->newest = ring->generation;
         sim->world = ring->world;
         sim->generations++;
+        sim->parted += wall_parts(sim, node);
     }
 }
 
@@ -114,6 +115,8 @@ void check_action(struct sim *sim, const struct rdzv_action *a)
     sim->lost = sim->lost || a->tell->kind == TELL_WORKER_LOST;
     if (a->tell->kind == TELL_WORKER_QUARANTINED)
         notice_quarantined(sim, a->tell->worker);
+    if (a->tell->kind == TELL_WORKER_QUARANTINED && strstr(a->tell->text, "exit code"))
+        violate(sim, "worker %d is put into quarantine for what a program ended with", a->tell->worker);
     if (a->tell->kind == TELL_PROGRAM_FAILED && sim->failures[a->tell->worker]++)
         violate(sim, "worker %d's failure is told twice", a->tell->worker);
 }

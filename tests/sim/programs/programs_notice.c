@@ -257,6 +257,8 @@ void notice_noted(struct sim *sim, int node, const struct message *m)
 void notice_form(struct sim *sim, const struct message *form)
 {
     sim->formed = (struct sim_ring){.generation = form->generation, .world = form->form.count};
+    for (int r = 0; r < form->form.count; r++)
+        sim->formed.has[form->form.member[r].worker] = true;
     for (int k = 0; k < sim->nodes; k++) {
         const struct node *n = &sim->node[k];
         for (int r = 0; r < form->form.count && n->alive; r++)

@@ -32,6 +32,7 @@ struct talk {
     struct slack slack;
     rm_time given;                    /* when it was given its newest task */
     uint32_t kind;                    /* which was this */
+    int64_t step;                     /* of the newest that was a lane's or an update */
     char gone[PROGRAM_TEXT_MAX + 64]; /* why the conversation is over; "" while it is not */
 };
 
@@ -317,13 +318,23 @@ int talk_welcome(struct talk *t, const struct program_welcome *welcome, int memo
     return send_packet(t, &said, sizeof said, memory, err);
 }
 
+/* What is said behind an update is of its step. */
+static void show_report(const struct talk *t, const struct program_report *r)
+{
+    log_info("the program reports", "step=%lld name=\"%s\" value=%.9g", (long long)t->step, r->key, r->value);
+}
+
 /* 1: it asks; 0: nothing came that matters. */
 static int hear_more(struct talk *t, struct error *err)
 {
     union packet p;
     int got = receive_packet(t, &p, err);
-    if (got <= 0 || p.word == PROGRAM_REPORT)
-        return got < 0 ? -1 : 0;
+    if (got > 0 && p.word == PROGRAM_REPORT) {
+        show_report(t, &p.report);
+        return 0;
+    }
+    if (got <= 0)
+        return got;
     if (p.word != PROGRAM_NEXT || t->asks)
         return over(t, err, "the program says what was not asked for");
     t->asks = true;
@@ -404,6 +415,8 @@ int talk_task(struct talk *t, const struct program_task_packet *task, const atom
     if (talk_settle(t, stop, NULL, err) < 0)
         return -1;
     give_task(t, task->kind);
+    if (task->kind == PROGRAM_LANE || task->kind == PROGRAM_UPDATE)
+        t->step = task->step;
     if (send_packet(t, &said, sizeof said, -1, err) < 0)
         return wait_for_launcher(t, stop, err);
     return 0;

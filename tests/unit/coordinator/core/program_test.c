@@ -529,6 +529,29 @@ Test(program, whose_report_stands_still_hangs_and_that_is_one_failure_that_no_ru
     story_end(&s);
 }
 
+/* The one that reports waits in a collective for the one that was stopped. The next hang is nobody's order.
+ */
+Test(program, a_hang_that_was_ordered_is_no_failure_whoever_stops_to_report)
+{
+    struct story s;
+    struct rdzv_settings settings = impatient(10 * RM_S);
+    settings.max_restarts = 0;
+    begin(&s, settings, 3);
+    reports(&s, 0, 40, RM_S);
+    act_on(&s, CAUSE_HANG, 2);
+    reports(&s, 0, 40, 10 * RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING);
+    for (int w = 0; w < 3; w++)
+        answers(&s, w);
+    all_run(&s, 3);
+    cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
+    reports(&s, 0, 40, 10 * RM_S);
+    for (int w = 0; w < 3; w++)
+        answers(&s, w);
+    cr_assert_eq(s.ended, 5, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 Test(program, a_hang_is_none_where_nothing_was_reported_in_this_generation)
 {
     struct story s;
