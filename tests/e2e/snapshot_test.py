@@ -89,8 +89,8 @@ def test_a_criu_that_is_too_old_is_refused(tmp_path):
     assert done.returncode == 4 and done.stderr == "ringmaster-snapshot: criu is 3.17, which is too old: a snapshot wants 4.1 or later, as Debian 13 has it\n"
 
 
-def tool(*words):
-    return subprocess.run([TOOL, *map(str, words)], capture_output=True, text=True, timeout=rig.DEADLINE_S, check=False)
+def tool(*words, env=None):
+    return subprocess.run([TOOL, *map(str, words)], capture_output=True, text=True, timeout=rig.DEADLINE_S, check=False, env={**os.environ, **(env or {})})
 
 
 def checkpoint(verb, store, *words):
@@ -176,3 +176,26 @@ def test_the_commands_for_checkpoints_know_snapshots_of_processes(images, tmp_pa
     assert not (store / "process-00000002").exists() and (store / "process-00000003").exists()
     assert checkpoint("delete", store, "--all", "--yes").returncode == 0
     assert not list(store.glob("process-*"))
+
+
+def test_a_bucket_gives_back_what_it_took_in_pieces_and_keeps_no_more_than_it_is_to(images, tmp_path, s3):
+    (images / "pages-2.img").write_bytes(os.urandom(40 << 20))  # three pieces
+    for number in (1, 2, 3):
+        done = tool("publish", s3.uri, images, number, "mine", 2, env=s3.env)
+        assert done.returncode == 0, done.stderr
+    assert s3.checkpoints() == ["process-00000002", "process-00000003"] and not s3.uploads()
+    again = tool("publish", s3.uri, images, 3, "mine", 2, env=s3.env)
+    assert again.returncode == 4 and "somebody else has published that number" in again.stderr, again.stderr
+    there = tmp_path / "there"
+    there.mkdir()
+    fetched = tool("fetch", s3.uri, there, "mine", env=s3.env)
+    assert fetched.returncode == 0 and fetched.stdout == "3\n", fetched.stderr
+    assert all((there / file.name).read_bytes() == file.read_bytes() for file in images.iterdir())
+    name = next(name for name in s3.names("process-00000003/") if "image-" in name)
+    body = bytearray(s3.get(name))
+    body[20 << 20] ^= 1
+    s3.put(name, bytes(body))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    older = tool("fetch", s3.uri, elsewhere, "mine", env=s3.env)
+    assert older.stdout == "2\n" and "piece 2 of 3" in older.stderr, older.stderr

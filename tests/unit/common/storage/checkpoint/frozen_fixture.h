@@ -16,10 +16,12 @@ static inline void frozen_fixture_file(int folder, const char *name, uint64_t se
 {
     int fd = openat(folder, name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     cr_assert(fd >= 0);
-    for (size_t i = 0; i < bytes; i += sizeof seed) {
-        uint64_t word = splitmix64(&seed);
-        size_t left = bytes - i < sizeof word ? bytes - i : sizeof word;
-        cr_assert_eq(write(fd, &word, left), (ssize_t)left);
+    for (size_t i = 0; i < bytes; i += sizeof(uint64_t[1 << 13])) {
+        static uint64_t words[1 << 13];
+        size_t left = bytes - i < sizeof words ? bytes - i : sizeof words;
+        for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+            words[k] = splitmix64(&seed);
+        cr_assert_eq(write(fd, words, left), (ssize_t)left);
     }
     close(fd);
 }
