@@ -199,3 +199,15 @@ def test_a_bucket_gives_back_what_it_took_in_pieces_and_keeps_no_more_than_it_is
     elsewhere.mkdir()
     older = tool("fetch", s3.uri, elsewhere, "mine", env=s3.env)
     assert older.stdout == "2\n" and "piece 2 of 3" in older.stderr, older.stderr
+
+
+def test_who_was_given_up_publishes_nothing_in_a_place_that_is_anothers_now(images, tmp_path, s3):
+    assert tool("publish", s3.uri, images, 1, "mine", 3, env=s3.env).returncode == 0
+    with subprocess.Popen([TOOL, "hold", s3.uri, "another"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **s3.env}) as holder:
+        assert holder.stdout.readline() == "held\n"
+        late = tool("publish", s3.uri, images, 2, "mine", 3, env=s3.env)
+        assert late.returncode == 4 and s3.checkpoints() == ["process-00000001"], late.stderr
+        holder.stdin.close()
+        assert holder.wait(timeout=rig.DEADLINE_S) == 0
+    (tmp_path / "there").mkdir()
+    assert tool("fetch", s3.uri, tmp_path / "there", "mine", env=s3.env).stdout == "1\n"

@@ -2,6 +2,7 @@
  *
  *   frozen_tool publish URI FOLDER NUMBER KEY KEEP    all files of the folder; KEY is text
  *   frozen_tool fetch URI FOLDER KEY                  the newest that is whole; prints its number, 0 for none
+ *   frozen_tool hold URI KEY                          owns the place, says so, and lives until its input ends
  *
  * Ends with the documented exit code and a sentence. */
 #include <fcntl.h>
@@ -13,27 +14,46 @@
 
 #include "common/os/crypto.h"
 #include "common/storage/checkpoint/frozen.h"
+#include "common/storage/checkpoint/owner.h"
 
 static int64_t number(const char *text)
 {
     return strtoll(text, NULL, 10);
 }
 
+static int hold(const char *uri, const char *key, struct error *err)
+{
+    struct owner *owner;
+    struct object_options place = {.uri = uri};
+    char run[OWNER_RUN_MAX];
+    owner_run(key, strlen(key), run);
+    if (owner_open(&owner, &(struct owner_options){.place = &place, .run = run, .title = "another"}, err) < 0)
+        return -1;
+    puts("held");
+    fflush(stdout);
+    while (getchar() != EOF)
+        ;
+    owner_free(owner);
+    return 0;
+}
+
 static int publish(struct object_store *store, int folder, char **argv, struct error *err)
 {
     uint8_t key[RM_HASH_BYTES];
+    char run[OWNER_RUN_MAX];
     struct frozen_manifest *m = calloc(1, sizeof *m);
     if (!m)
         return err_set(err, ERR_MACHINE, "no memory");
     frozen_key(argv[5], strlen(argv[5]), key);
+    owner_run(argv[5], strlen(argv[5]), run);
     m->number = number(argv[4]);
     text_copy(m->job, sizeof m->job, "prog");
     m->ground = (struct frozen_ground){.image = "prog@sha256:ab", .machine = "x86_64", .criu = 40101};
     struct frozen_publication publication = {
-        .store = store, .key = key, .chance = crypto_seed(), .folder = folder};
+        .store = store, .run = run, .key = key, .chance = crypto_seed(), .folder = folder};
     int result = frozen_publish(&publication, m, err);
     if (result == 0)
-        result = frozen_settle(store, NULL, m->number, (int)number(argv[6]), err);
+        result = frozen_settle(store, run, m->number, (int)number(argv[6]), err);
     free(m);
     return result < 0 ? -1 : 0;
 }
@@ -83,11 +103,14 @@ static int fetch(struct object_store *store, int folder, const char *key_text, s
 int main(int argc, char **argv)
 {
     struct error err = {.code = ERR_USAGE,
-                        .text = "frozen_tool publish URI FOLDER NUMBER KEY KEEP, or fetch URI FOLDER KEY"};
+                        .text = "frozen_tool publish URI FOLDER NUMBER KEY KEEP, fetch URI FOLDER KEY, or "
+                                "hold URI KEY"};
     struct object_store *store = NULL;
     bool publishes = argc == 7 && !strcmp(argv[1], "publish"),
          fetches = argc == 5 && !strcmp(argv[1], "fetch");
     int result = -1;
+    if (argc == 4 && !strcmp(argv[1], "hold"))
+        result = hold(argv[2], argv[3], &err);
     if (publishes || fetches) {
         struct object_options options = {.uri = argv[2], .connections = 4};
         int folder = open(argv[3], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
