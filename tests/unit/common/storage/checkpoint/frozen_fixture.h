@@ -26,13 +26,20 @@ static inline void frozen_fixture_file(int folder, const char *name, uint64_t se
     close(fd);
 }
 
+/* Beside the store's own, so that it goes with the fixture even where its maker was killed. */
+static inline int frozen_fixture_empty(void)
+{
+    char path[512];
+    fixture_path(path, ".made-XXXXXX");
+    cr_assert(mkdtemp(path));
+    return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
 /* An open folder of its own: a file of `bytes` (0 is fine), an empty one and a small one. Its files follow
  * from the seed. */
 static inline int frozen_fixture_folder(uint64_t seed, size_t bytes)
 {
-    char path[] = "/tmp/frozen-test-XXXXXX";
-    cr_assert(mkdtemp(path));
-    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int folder = frozen_fixture_empty();
     frozen_fixture_file(folder, "pages-1.img", seed, bytes);
     frozen_fixture_file(folder, "core-1000.img", seed + 1, 999);
     frozen_fixture_file(folder, "empty", 0, 0);

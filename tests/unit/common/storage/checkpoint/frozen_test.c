@@ -22,13 +22,6 @@ static void same_file(int folder, const char *name, int other)
     close(two);
 }
 
-static int empty_folder(void)
-{
-    char path[] = "/tmp/frozen-test-XXXXXX";
-    cr_assert(mkdtemp(path));
-    return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-}
-
 /* Fetches what "mine" would go on from; the caller removes the folder. */
 static int fetch_newest(struct error *err, int *ret_result)
 {
@@ -38,7 +31,7 @@ static int fetch_newest(struct error *err, int *ret_result)
     frozen_fixture_key(key, "mine");
     cr_assert_eq(frozen_choose(fixture_store, &(struct frozen_keys){.own = key}, 0, m, &choice, NULL), 0);
     cr_assert(choice.found);
-    int folder = empty_folder();
+    int folder = frozen_fixture_empty();
     *ret_result = frozen_fetch(fixture_store, m, folder, NULL, err);
     free(m);
     return folder;
@@ -215,7 +208,7 @@ Test(frozen, a_folder_with_something_else_in_it_is_no_snapshot)
     cr_assert_lt(frozen_publish(&p, m, &err), 0);
     cr_assert_str_eq(err.text, "snapshot: inner is no file that belongs into one");
     frozen_fixture_remove(folder);
-    p.folder = empty_folder();
+    p.folder = frozen_fixture_empty();
     cr_assert_lt(frozen_publish(&p, m, &err), 0);
     cr_assert_str_eq(err.text, "snapshot: its folder holds nothing");
     frozen_fixture_remove(p.folder);
