@@ -17,6 +17,7 @@
 #include "common/os/crypto.h"
 #include "common/storage/checkpoint/checkpoint.h"
 #include "common/storage/checkpoint/data_listing.h"
+#include "common/storage/checkpoint/frozen.h"
 #include "common/storage/checkpoint/owner.h"
 #include "common/wire/json.h"
 
@@ -27,6 +28,7 @@ struct command {
     bool all, yes, json, wide;
     struct object_store *store;
     struct checkpoint_list *found;
+    struct frozen_list *frozen; /* snapshots of processes, which lie beside them */
     struct progress progress;
 };
 
@@ -36,11 +38,11 @@ enum { SHORT_HASH = 12, LIST_TEXT_MAX = 1 << 20 };
 
 /* When its manifest was written, by the store's clock, in seconds since the epoch; -1: the store doesn't say.
  */
-static int64_t written_at(const struct command *c, const struct checkpoint_entry *e)
+static int64_t written_at(const struct command *c, const char *entry)
 {
     char name[CHECKPOINT_NAME_MAX + sizeof "/manifest.json"];
     struct object_info info;
-    snprintf(name, sizeof name, "%s/manifest.json", e->name);
+    snprintf(name, sizeof name, "%s/manifest.json", entry);
     return object_head(c->store, name, &info, NULL) == 0 ? info.modified_s : -1;
 }
 
@@ -79,7 +81,7 @@ static void print_entry(const struct command *c, const struct checkpoint_entry *
     if (!e->has_weights)
         text_copy(sha256, sizeof sha256, "-");
     show_bytes(e->bytes, &bytes);
-    age_text(c, written_at(c, e), &age);
+    age_text(c, written_at(c, e->name), &age);
     printf("%-16s %10lld %10s  %-*s  %-5s  %.*s%s\n", e->name, (long long)e->step, str_text(&bytes),
            c->wide ? 20 : 6, str_text(&age), e->exact ? "yes" : "no", c->wide ? RM_HASH_HEX : SHORT_HASH,
            sha256, word);
@@ -92,7 +94,7 @@ static struct js *entry_json(const struct command *c, const struct checkpoint_en
     char sha256[RM_HASH_HEX], written[32];
     struct js *one = js_object();
     hex_encode(e->weights_sha256, RM_HASH_BYTES, sha256);
-    utc_text(written_at(c, e), written);
+    utc_text(written_at(c, e->name), written);
     js_set_string(one, "name", e->name);
     js_set_int(one, "step", e->step);
     js_set_int(one, "bytes", e->bytes);
@@ -102,15 +104,51 @@ static struct js *entry_json(const struct command *c, const struct checkpoint_en
     return one;
 }
 
-static void print_skipped(const struct checkpoint_list *found)
+static void print_frozen(const struct command *c, const struct frozen_entry *e, const char *word)
 {
-    for (int i = 0; i < found->skipped; i++)
-        fprintf(stderr, "ringmaster: %s: %s\n", found->skip[i].name, found->skip[i].why);
+    struct str bytes = str_init(64), age = str_init(64);
+    show_bytes(e->bytes, &bytes);
+    age_text(c, written_at(c, e->name), &age);
+    printf("%-16s %10lld %10s  %-*s  %-5s  %s%s\n", e->name, (long long)e->number, str_text(&bytes),
+           c->wide ? 20 : 6, str_text(&age), "-", "processes", word);
+    str_clear(&bytes);
+    str_clear(&age);
+}
+
+static struct js *frozen_json(const struct command *c, const struct frozen_entry *e)
+{
+    char written[32];
+    struct js *one = js_object();
+    utc_text(written_at(c, e->name), written);
+    js_set_string(one, "name", e->name);
+    js_set_int(one, "step", e->number);
+    js_set_int(one, "bytes", e->bytes);
+    js_set(one, "written", *written ? js_new_string(written) : js_new_null());
+    js_set(one, "exact", js_new_null());
+    js_set(one, "weightsSha256", js_new_null());
+    return one;
+}
+
+static void print_list_skipped(const struct checkpoint_skipped *skip, int count)
+{
+    for (int i = 0; i < count; i++)
+        fprintf(stderr, "ringmaster: %s: %s\n", skip[i].name, skip[i].why);
+}
+
+static void print_skipped(const struct command *c)
+{
+    print_list_skipped(c->found->skip, c->found->skipped);
+    print_list_skipped(c->frozen->skip, c->frozen->skipped);
+}
+
+static bool is_named(const struct command *c, const char *entry)
+{
+    return !c->name || !strcmp(c->name, entry);
 }
 
 static bool is_meant(const struct command *c, const struct checkpoint_entry *entry)
 {
-    return !c->name || !strcmp(c->name, entry->name);
+    return is_named(c, entry->name);
 }
 
 /* Takes the list over. */
@@ -129,8 +167,11 @@ static int list_json(const struct command *c)
     for (int i = 0; i < c->found->count; i++)
         if (is_meant(c, &c->found->entry[i]))
             js_push(all, entry_json(c, &c->found->entry[i]));
+    for (int i = 0; i < c->frozen->count; i++)
+        if (is_named(c, c->frozen->entry[i].name))
+            js_push(all, frozen_json(c, &c->frozen->entry[i]));
     print_json(all);
-    print_skipped(c->found);
+    print_skipped(c);
     return 0;
 }
 
@@ -143,7 +184,10 @@ static int list(struct command *c, struct error *err)
     for (int i = 0; i < c->found->count; i++)
         if (is_meant(c, &c->found->entry[i]))
             print_entry(c, &c->found->entry[i], "");
-    print_skipped(c->found);
+    for (int i = 0; i < c->frozen->count; i++)
+        if (is_named(c, c->frozen->entry[i].name))
+            print_frozen(c, &c->frozen->entry[i], "");
+    print_skipped(c);
     return 0;
 }
 
@@ -156,12 +200,12 @@ static void add_verified(struct js *all, struct js *one, const char *why)
     js_push(all, one);
 }
 
-static void add_skipped(struct js *all, const struct checkpoint_list *found)
+static void add_skipped(struct js *all, const struct checkpoint_skipped *skip, int count)
 {
-    for (int i = 0; i < found->skipped; i++) {
+    for (int i = 0; i < count; i++) {
         struct js *one = js_object();
-        js_set_string(one, "name", found->skip[i].name);
-        add_verified(all, one, found->skip[i].why);
+        js_set_string(one, "name", skip[i].name);
+        add_verified(all, one, skip[i].why);
     }
 }
 
@@ -184,6 +228,43 @@ static int verify_entry(struct command *c, const struct checkpoint_entry *entry,
     return result < 0;
 }
 
+/* As verify_entry. Its hashes need no key, and tell nothing of whose it is. */
+static int verify_frozen(struct command *c, const struct frozen_entry *entry, struct js *all,
+                         struct error *err)
+{
+    struct error why = {0};
+    progress_begin(&c->progress, entry->name, entry->bytes);
+    int result = frozen_verify(c->store, entry->name, &why);
+    progress_end(&c->progress);
+    if (result < 0 && why.code != ERR_DATA && why.code != ERR_NOT_FOUND)
+        return err_set(err, why.code, "%s", why.text);
+    if (all)
+        add_verified(all, frozen_json(c, entry), result < 0 ? why.text : "");
+    else
+        print_frozen(c, entry, result == 0 ? "  verified, not its seal" : "  DAMAGED");
+    if (result < 0)
+        fprintf(stderr, "ringmaster: %s: %s\n", entry->name, why.text);
+    return result < 0;
+}
+
+static int verify_all_frozen(struct command *c, struct js *all, struct error *err)
+{
+    int damaged = 0, looked = 0;
+    for (int i = 0; i < c->frozen->count; i++) {
+        const struct frozen_entry *entry = &c->frozen->entry[i];
+        int bad = is_named(c, entry->name) ? verify_frozen(c, entry, all, err) : 0;
+        if (bad < 0)
+            return -1;
+        damaged += bad;
+        looked += is_named(c, entry->name);
+    }
+    if (looked)
+        fputs("ringmaster: of snapshots of processes the hashes were looked at; whose they are only a job's "
+              "key tells, when one is restored\n",
+              stderr);
+    return damaged;
+}
+
 /* How many are damaged, or -1. */
 static int verify_all(struct command *c, struct js *all, struct error *err)
 {
@@ -195,7 +276,8 @@ static int verify_all(struct command *c, struct js *all, struct error *err)
             return -1;
         damaged += bad;
     }
-    return damaged;
+    int frozen = verify_all_frozen(c, all, err);
+    return frozen < 0 ? -1 : damaged + frozen;
 }
 
 static int verify(struct command *c, struct error *err)
@@ -203,17 +285,19 @@ static int verify(struct command *c, struct error *err)
     struct js *all = c->json ? js_array() : NULL;
     if (!all)
         print_header(c);
-    print_skipped(c->found);
+    print_skipped(c);
     int damaged = verify_all(c, all, err);
-    if (all && !c->name)
-        add_skipped(all, c->found);
+    if (all && !c->name) {
+        add_skipped(all, c->found->skip, c->found->skipped);
+        add_skipped(all, c->frozen->skip, c->frozen->skipped);
+    }
     if (all && damaged >= 0)
         print_json(all);
     else
         js_free(all);
     if (damaged < 0)
         return -1;
-    damaged += c->name ? 0 : c->found->skipped;
+    damaged += c->name ? 0 : c->found->skipped + c->frozen->skipped;
     if (damaged)
         return err_set(err, ERR_DATA, "%d of the checkpoints in %.200s can't be used", damaged,
                        object_uri(c->store));
@@ -228,6 +312,14 @@ static const struct checkpoint_entry *chosen(const struct command *c)
         if (is_meant(c, &c->found->entry[i]))
             return &c->found->entry[i];
     return NULL;
+}
+
+static bool is_frozen(const struct command *c)
+{
+    for (int i = 0; c->name && i < c->frozen->count; i++)
+        if (!strcmp(c->frozen->entry[i].name, c->name))
+            return true;
+    return false;
 }
 
 static int export_to(struct command *c, struct object_store *target, struct error *err)
@@ -257,6 +349,8 @@ static int export_one(struct command *c, struct error *err)
 {
     struct object_store *target;
     struct object_options options = {.uri = c->target, .endpoint = c->endpoint, .region = c->region};
+    if (is_frozen(c))
+        return err_set(err, ERR_USAGE, "export: %s is a snapshot of processes, and no model", c->name);
     if (object_open(&target, &options, err) < 0)
         return -1;
     int result = folder_within(object_uri(target), object_uri(c->store)) ? refuse_target(target, err)
@@ -290,7 +384,15 @@ static int delete_owned(struct command *c, struct error *err)
             return -1;
         printf("%s deleted\n", entry->name);
     }
-    if (!c->all || checkpoint_delete_all(c->store, err) < 0)
+    for (int i = c->frozen->count - 1; i >= 0; i--) {
+        const char *name = c->frozen->entry[i].name;
+        if (!is_named(c, name))
+            continue;
+        if (frozen_delete(c->store, name, err) < 0)
+            return -1;
+        printf("%s deleted\n", name);
+    }
+    if (!c->all || checkpoint_delete_all(c->store, err) < 0 || frozen_delete_all(c->store, err) < 0)
         return c->all ? -1 : 0;
     return data_listing_remove(c->store, NULL, err);
 }
@@ -371,16 +473,20 @@ static int refuse_name(const struct command *c, struct error *err)
     struct near near = near_to(meant ? meant->name : c->name);
     for (int i = 0; i < c->found->count; i++)
         near_try(&near, c->found->entry[i].name, strlen(c->found->entry[i].name));
+    for (int i = 0; i < c->frozen->count; i++)
+        near_try(&near, c->frozen->entry[i].name, strlen(c->frozen->entry[i].name));
     return err_set(err, ERR_DATA, "no checkpoint %.60s in %.200s%s", c->name, c->uri, near.question);
 }
 
 static int look_at_store(struct command *c, struct error *err)
 {
-    if (checkpoint_list(c->store, c->found, err) < 0)
+    if (checkpoint_list(c->store, c->found, err) < 0 || frozen_list(c->store, c->frozen, err) < 0)
         return -1;
-    if (c->name && !chosen(c))
+    if (c->name && !chosen(c) && !is_frozen(c))
         return refuse_name(c, err);
-    bool nothing = !c->found->count && (!c->found->skipped || !strcmp(c->verb, "export"));
+    bool exports = !strcmp(c->verb, "export");
+    bool nothing = !c->found->count &&
+                   (exports ? !is_frozen(c) : !c->found->skipped && !c->frozen->count && !c->frozen->skipped);
     if (nothing && !c->all)
         return err_set(err, ERR_DATA, "no checkpoint in %.200s; name the folder that holds final and step-*",
                        c->uri);
@@ -409,10 +515,10 @@ int checkpoint_command(const struct manual_command *known, int argc, char **argv
     c.uri = operands[0];
     c.target = known->operands_count > 1 ? operands[1] : NULL;
     c.found = malloc(sizeof *c.found);
-    if (!c.found)
-        return err_set(err, ERR_MACHINE, "no memory for a list");
-    int code = run_verb(&c, err);
+    c.frozen = malloc(sizeof *c.frozen);
+    int code = c.found && c.frozen ? run_verb(&c, err) : err_set(err, ERR_MACHINE, "no memory for a list");
     object_free(c.store);
     free(c.found);
+    free(c.frozen);
     return code;
 }

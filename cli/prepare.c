@@ -378,8 +378,20 @@ static int find_data(struct prepared *p, struct corpus **ret, struct error *err)
 }
 
 /* A program brings its own model and data; what can be known is whether it is there. */
+/* What freezing a program takes (rights, an image, pids that are free) only a pod of its own has. */
+static int refuse_freezing(const struct run_options *options, struct error *err)
+{
+    return err_set(
+        err, ERR_USAGE,
+        "%.60s: spec.checkpoint.process is CRIU, which works in a cluster only; write None for run, "
+        "where a program that is lost starts anew",
+        options->file);
+}
+
 static int prepare_program(struct prepared *p, struct run_options *options, struct error *err)
 {
+    if (job_freezes(&p->spec))
+        return refuse_freezing(options, err);
     const char *program = job_list_next(&p->spec.launch.command, NULL);
     enum program_found found = program_find(program);
     if (found == PROGRAM_NOT_EXECUTABLE)

@@ -258,6 +258,50 @@ static int check_launch(const struct job_spec *spec, const char **ret_path, stru
     return spec->launch.preload.count ? check_preload(spec, ret_path, err) : 0;
 }
 
+/* A path that begins at the root and goes straight down. */
+static bool is_straight(const char *path)
+{
+    for (const char *at = path; (at = strstr(at, "/.."));)
+        if (at[3] == '/' || !at[3])
+            return false;
+        else
+            at++;
+    return *path == '/' && path[1];
+}
+
+static int check_process_paths(const struct job_spec *spec, const char **ret_path, struct error *err)
+{
+    const struct job_list *paths = &spec->checkpoint.process_paths;
+    RULE(paths->count && !job_freezes(spec), "checkpoint.processPaths",
+         "does nothing without checkpoint.process: CRIU; leave it out");
+    for (const char *path = NULL; (path = job_list_next(paths, path));)
+        RULE(!is_straight(path), "checkpoint.processPaths",
+             "has \"%.80s\"; write files and folders of the pod from its root, as [/tmp/work]", path);
+    return 0;
+}
+
+/* Snapshots are for one pod of a program that keeps nothing itself. */
+static int check_process(const struct job_spec *spec, const char **ret_path, struct error *err)
+{
+    if (check_process_paths(spec, ret_path, err) < 0)
+        return -1;
+    if (!job_freezes(spec))
+        return 0;
+    RULE(!job_restarts(spec), "checkpoint.process",
+         "is CRIU, for programs that save nothing; %s saves its state itself: leave it out, or use "
+         "launch.mode: Restart",
+         spec->launched ? "a job of mode Elastic" : "the built-in trainer");
+    RULE(spec->workers.max > 1, "checkpoint.process",
+         "is CRIU, but workers.max is %d: connections between pods lead to machines that will be gone; set "
+         "workers.max to 1, or have the program save by itself",
+         spec->workers.max);
+    RULE(spec->checkpoint.every_steps, "checkpoint.everySteps",
+         "is %lld beside checkpoint.process: CRIU, but who freezes a program knows no steps; write a time "
+         "for every",
+         (long long)spec->checkpoint.every_steps);
+    return 0;
+}
+
 static int check_rest(const struct job_spec *spec, const char **ret_path, struct error *err)
 {
     RULE(!is_endpoint(spec->checkpoint.endpoint), "checkpoint.endpoint",
@@ -266,6 +310,8 @@ static int check_rest(const struct job_spec *spec, const char **ret_path, struct
          "is %lld beside checkpoint.every: Auto, which chooses the time by what a save costs; leave it out, "
          "or write a time for every",
          (long long)spec->checkpoint.every_steps);
+    if (check_process(spec, ret_path, err) < 0)
+        return -1;
     RULE(spec->elasticity.lost_after < 2 * spec->elasticity.heartbeat, "elasticity.lostAfter",
          "must be twice elasticity.heartbeat or more, or one late heartbeat loses a worker");
     return 0;

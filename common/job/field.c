@@ -261,11 +261,8 @@ static int assign_word(const struct job_field *field, struct job_spec *spec, con
             found = i;
         str_addf(&wanted, "%s%s", i ? " or " : "", field->words[i]);
     }
-    bool later = found < 0 && value->kind == VALUE_TEXT && listed(field->later, value->text);
-    str_adds(&wanted, later ? "" : near.question);
-    if (later)
-        err_set(err, ERR_USAGE, "is %s, which is not built yet; write %s", value->text, str_text(&wanted));
-    else if (found < 0)
+    str_adds(&wanted, near.question);
+    if (found < 0)
         refuse_value(value, str_text(&wanted), err);
     else if (field->kind == JOB_FIELD_CHOICE)
         *(int *)member(field, spec) = found;
@@ -478,6 +475,11 @@ bool job_restarts(const struct job_spec *spec)
 bool job_is_elastic(const struct job_spec *spec)
 {
     return spec->launched && spec->launch.mode == JOB_ELASTIC;
+}
+
+bool job_freezes(const struct job_spec *spec)
+{
+    return spec->checkpoint.process == JOB_PROCESS_CRIU;
 }
 
 const char *job_exactness(enum job_reduction reduction, bool exact)

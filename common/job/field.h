@@ -44,7 +44,6 @@ struct job_field {
     const char *own_time;   /* TIME: the word beside that one that stands for JOB_AUTO; NULL: none */
     const char *words[JOB_FIELD_WORDS_MAX]; /* CHOICE, SWITCH, FIXED: in the order of their values */
     const char *depends; /* INT: words separated by spaces that others take for a number of the machine's */
-    const char *later;   /* words separated by spaces that the API knows and this program can't do yet */
     bool file;           /* URI: of one file, not of a folder */
     bool required;
     bool compared; /* a resume refuses a different value (cli: exit 2) */

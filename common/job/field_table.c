@@ -161,8 +161,11 @@ const struct job_field job_fields[] = {
     {"checkpoint.hash", JOB_FIELD_CHOICE, AT(checkpoint.hash), .fallback = "xxh3",
      .words = {"xxh3", "sha256"},
      .help = "what its bytes are checked by; sha256 costs ten times as much and finds intent, too"},
-    {"checkpoint.process", JOB_FIELD_FIXED, .fallback = "None", .words = {"None"}, .later = "CRIU",
-     .help = "freezing whole processes; not built yet"},
+    {"checkpoint.process", JOB_FIELD_CHOICE, AT(checkpoint.process), .fallback = "None",
+     .words = {"None", "CRIU"},
+     .help = "CRIU: snapshots of a program that saves nothing: mode Restart, workers.max 1, in a cluster"},
+    {"checkpoint.processPaths", JOB_FIELD_LIST, AT(checkpoint.process_paths), 0, 16,
+     .help = "with process: CRIU files and folders of the pod that travel with a snapshot, as [/tmp/work]"},
 
     {"elasticity.joinWindow", JOB_FIELD_TIME, AT(elasticity.join_window), 1e6, 3.6e12, "Auto", "Auto",
      .help = "wait for further newcomers before the ring is re-formed with them; Auto: 500ms under run, 10s "

@@ -25,6 +25,7 @@ static const char *const not_local[] = {
     "trainer.model.initSecretRef",
     "trainer.data.secretRef",
     "checkpoint.secretRef",
+    "checkpoint.processKeyRef",
     "elasticity.scaleUpCooldown",
     "cost",
     "spot",
@@ -138,12 +139,13 @@ static struct job_value value_of(const struct job_field *field, const struct yml
     return typed && plain.kind != VALUE_NULL ? text : plain;
 }
 
-/* What is about the trainer's own checkpoints, where a program keeps its own: uri, endpoint and region say
- * whose the job is, and nothing is written there. */
+/* What is about the trainer's own checkpoints, where a program keeps its own and is not frozen: uri, endpoint
+ * and region say whose the job is, and nothing is written there. */
 static bool does_nothing(const struct job_field *field, const struct job_spec *spec)
 {
-    static const char *const works[] = {"checkpoint.uri", "checkpoint.endpoint", "checkpoint.region"};
-    if (!job_restarts(spec) || strncmp(field->path, "checkpoint.", 11) != 0)
+    static const char *const works[] = {"checkpoint.uri", "checkpoint.endpoint", "checkpoint.region",
+                                        "checkpoint.process", "checkpoint.processPaths"};
+    if (!job_restarts(spec) || job_freezes(spec) || strncmp(field->path, "checkpoint.", 11) != 0)
         return false;
     for (size_t i = 0; i < sizeof works / sizeof *works; i++)
         if (!strcmp(field->path, works[i]))
@@ -161,10 +163,6 @@ static int take_field(const struct walk *w, const struct job_field *field, const
     value.json = json;
     int status = field_assign(field, w->spec, &value, &why);
     js_free(json);
-    if (status == 0 && does_nothing(field, w->spec) && value.kind != VALUE_NULL)
-        status =
-            err_set(&why, ERR_USAGE,
-                    "does nothing in mode Restart, where the program keeps its own checkpoints; remove it");
     if (status == 0 && field->kind == JOB_FIELD_URI && value.kind == VALUE_TEXT) {
         const char *base = node->line ? w->source->folder : w->source->cwd;
         status = job_uri_resolve(value.text, base, (char *)w->spec + field->offset, &why);
@@ -273,7 +271,8 @@ static int take_top(const struct walk *w, const struct yml *root)
     return choose_mode(w, spec) < 0 ? -1 : take_group(w, spec, "");
 }
 
-static bool present(const struct yml *root, const char *path)
+/* NULL: the job says nothing of it. */
+static const struct yml *said_of(const struct yml *root, const char *path)
 {
     char part[PATH_TEXT];
     const struct yml *node = yml_get(root, "spec");
@@ -283,7 +282,20 @@ static bool present(const struct yml *root, const char *path)
         path += strlen(part);
         path += *path == '.';
     }
-    return node != NULL;
+    return node;
+}
+
+static bool present(const struct yml *root, const char *path)
+{
+    return said_of(root, path) != NULL;
+}
+
+static bool is_idle(const struct walk *w, const struct yml *root, const struct job_field *field)
+{
+    const struct yml *node = does_nothing(field, w->spec) ? said_of(root, field->path) : NULL;
+    bool empty =
+        node && node->kind == YML_SCALAR && node->plain && value_of_plain(node->text).kind == VALUE_NULL;
+    return node && !empty;
 }
 
 /* A program needs no store, but a store needs its uri. */
@@ -294,14 +306,31 @@ static bool is_asked_for(const struct walk *w, const struct yml *root, const str
             (!strncmp(field->path, "checkpoint.", 11) && present(root, "checkpoint")));
 }
 
-static int check_whole(const struct walk *w, const struct yml *root)
+/* What the job says and its mode has no use for. */
+static int refuse_useless(const struct walk *w, const struct yml *root)
 {
-    char full[PATH_TEXT], sentence[sizeof w->err->text];
+    char full[PATH_TEXT];
     for (int i = 0; i < job_fields_count; i++) {
         const struct job_field *field = &job_fields[i];
         snprintf(full, sizeof full, "spec.%s", field->path);
         if (job_restarts(w->spec) && job_field_is_of_elastic(field) && present(root, field->path))
             return refuse_at(w, yml_line(root, full), full, JOB_FIELD_ELASTIC_ALONE);
+        if (is_idle(w, root, field))
+            return refuse_at(
+                w, yml_line(root, full), full,
+                "does nothing in mode Restart, where the program keeps its own checkpoints; remove it");
+    }
+    return 0;
+}
+
+static int check_whole(const struct walk *w, const struct yml *root)
+{
+    char full[PATH_TEXT], sentence[sizeof w->err->text];
+    if (refuse_useless(w, root) < 0)
+        return -1;
+    for (int i = 0; i < job_fields_count; i++) {
+        const struct job_field *field = &job_fields[i];
+        snprintf(full, sizeof full, "spec.%s", field->path);
         if (!is_asked_for(w, root, field) || present(root, field->path))
             continue;
         snprintf(sentence, sizeof sentence, "is missing; set it (%s)", field->help);

@@ -95,14 +95,20 @@ static bool is_of_loss(const struct job_field *field)
     return field->offset == offsetof(struct job_spec, checkpoint.max_loss);
 }
 
+static bool is_of_paths(const struct job_field *field)
+{
+    return field->offset == offsetof(struct job_spec, checkpoint.process_paths);
+}
+
 static bool may_be_absent(const struct job_field *field)
 {
-    return field->kind == JOB_FIELD_RULES || is_of_loss(field);
+    return field->kind == JOB_FIELD_RULES || is_of_loss(field) || is_of_paths(field);
 }
 
 static bool is_written(const struct job_field *field, const struct job_spec *spec)
 {
     bool says = is_of_loss(field)                ? spec->checkpoint.every == JOB_AUTO
+                : is_of_paths(field)             ? spec->checkpoint.process_paths.count > 0
                 : field->kind == JOB_FIELD_RULES ? spec->failure_policy.rules.count > 0
                                                  : true;
     return job_field_applies(field, spec) && says;

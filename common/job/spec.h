@@ -32,6 +32,7 @@ enum job_schedule { JOB_COSINE, JOB_CONSTANT };
 /* What becomes of the user's program when the members change: its processes are stopped and started anew in
  * the new generation, or they stay, and a trainer beside each sums for it. */
 enum job_launch_mode { JOB_RESTART, JOB_ELASTIC };
+enum job_process { JOB_PROCESS_NONE, JOB_PROCESS_CRIU };
 
 enum { JOB_ENDPOINT_MAX = 256, JOB_REGION_MAX = 64, JOB_LIST_MAX = 64, JOB_LIST_BYTES = 4096 };
 
@@ -141,7 +142,9 @@ struct job_spec {
         rm_time end_timeout; /* for a store that is away when the run ends */
         bool on_preemption;  /* save what only those hold who were told to go */
         int keep;
-        enum job_hash hash; /* that files are checked by */
+        enum job_hash hash;       /* that files are checked by */
+        enum job_process process; /* CRIU: snapshots of the program's processes (docs/process-snapshots.md) */
+        struct job_list process_paths; /* with CRIU: files and folders of the pod that travel along */
     } checkpoint;
     struct {
         rm_time join_window, heartbeat, lost_after, form_timeout, start_timeout, step_timeout; /* 0 = Auto */
@@ -159,6 +162,9 @@ bool job_uri_is_bucket(const char *uri); /* s3://bucket/prefix; else a folder */
 bool job_restarts(const struct job_spec *spec);
 /* Is it a program with a trainer beside it: `launch` in mode Elastic? */
 bool job_is_elastic(const struct job_spec *spec);
+
+/* Are the program's processes frozen into snapshots: checkpoint.process: CRIU? */
+bool job_freezes(const struct job_spec *spec);
 
 /* What a person is told of the result's bits, "yes: ..." or "no: ..." with the reason. */
 const char *job_exactness(enum job_reduction reduction, bool exact);

@@ -8,6 +8,7 @@
 #include "common/job/file.h"
 #include "common/wire/json.h"
 #include "operator/core/pod.h"
+#include "operator/core/pod_frozen.h"
 #include "operator/core/read.h"
 
 #define SCRATCH_CACHE "file:///var/cache/ringmaster/data" /* on a volume that each worker gets */
@@ -226,8 +227,26 @@ static int check_place(const struct job_view *job, const char *field, const char
                    field, uri, read ? "" : "shared ");
 }
 
+/* What the template says of its pods, held against a job whose processes are frozen. */
+static int check_freezing(const struct job_view *job, const struct job_spec *spec, struct error *err)
+{
+    if (!job_freezes(spec))
+        return 0;
+    struct js *said = js_parse(job->spec, strlen(job->spec), "spec", err);
+    if (!said)
+        return -1;
+    int status = pod_frozen_refuse(read_at(said, "workers.template.spec"), err);
+    js_free(said);
+    if (status < 0)
+        return -1;
+    return err_set(err, ERR_USAGE,
+                   "spec.checkpoint.process is CRIU, which workers of this version can't do yet; write None");
+}
+
 static int complete(const struct job_view *job, struct job_spec *spec, struct error *err)
 {
+    if (check_freezing(job, spec, err) < 0)
+        return -1;
     if (check_place(job, "trainer.data.uri", spec->data.uri, true, err) < 0 ||
         check_place(job, "trainer.data.tokenizer", spec->data.tokenizer, true, err) < 0 ||
         check_place(job, "trainer.model.init", spec->model.init, true, err) < 0 ||

@@ -142,6 +142,12 @@ INVALID = [
     ({"elasticity__stepTimeout": "never"}, "should match"),
     ({"elasticity__stepTimeout": "25h"}, "write Auto, or a time from 1s to 24h"),
     ({"elasticity__scaleUpCooldown": "48h"}, "write a time from 0s to 24h"),
+    ({"checkpoint__process": "criu"}, "Unsupported value"),
+    ({"checkpoint__process": "CRIU"}, "checkpoint.process: CRIU is for programs that save nothing"),
+    ({"checkpoint__process": "CRIU", "checkpoint__everySteps": 5}, "everySteps is set beside process: CRIU"),
+    ({"checkpoint__processPaths": ["/tmp/work"]}, "processPaths and processKeyRef do nothing without process: CRIU"),
+    ({"checkpoint__processKeyRef": {"name": "older"}}, "processPaths and processKeyRef do nothing without process: CRIU"),
+    ({"checkpoint__process": "CRIU", "checkpoint__processPaths": ["tmp"]}, "should match"),
     # the rest
     ({"managedBy": "me"}, "should match"),
     ({"failurePolicy__maxRestarts": 1001}, "should be less than or equal to 1000"),

@@ -21,6 +21,10 @@ def story(name, *settings):
 
 
 POINTS = {
+    # snapshots of processes in a store
+    "image-sent": [],
+    "frozen-published": [],
+    "frozen-read-back": [],
     # trainer: a step, from its lanes to the commit
     "lane-done": busy(":1@0", ":40@1"),
     "before-reduce": busy(":1@0", ":12@2"),
@@ -132,6 +136,9 @@ FLIPS = {
 }
 
 UNIT = {
+    "image-sent": "tests/unit/common/storage/checkpoint/frozen_crash_test.c",
+    "frozen-published": "tests/unit/common/storage/checkpoint/frozen_crash_test.c",
+    "frozen-read-back": "tests/unit/common/storage/checkpoint/frozen_crash_test.c",
     "nccl-turn": "tests/e2e/nccl_test.py",
     "slot-restored": "tests/unit/trainer/state/torn_test.c",
     "slot-restamped": "tests/unit/trainer/state/torn_test.c",

@@ -264,6 +264,12 @@ def test_a_program_that_is_not_there_is_named_before_anything_starts(finish, tmp
     assert "spec.launch.command: there is no program no-such-program-anywhere" in run.stderr
 
 
+def test_processes_are_frozen_in_a_cluster_alone(finish, tmp_path):
+    run = finish(program_job(tmp_path, ["true"], workers=1, workers__max=1, checkpoint__uri="kept", checkpoint__process="CRIU"))
+    assert run.code == 2
+    assert "spec.checkpoint.process is CRIU, which works in a cluster only; write None for run, where a program that is lost" in run.stderr
+
+
 def test_drills_by_steps_are_refused_for_a_program(finish, tmp_path):
     run = finish(ledger_job(tmp_path, 1), "--drill", "kill:1@20")
     assert run.code == 2

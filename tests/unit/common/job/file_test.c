@@ -239,13 +239,11 @@ Test(file, the_time_between_checkpoints_may_be_auto_within_a_bound)
     }
 }
 
-Test(file, what_would_change_the_training_and_is_not_built_is_refused)
+Test(file, what_can_not_be_meant_is_refused)
 {
     refused(read_changed(0, "  launch: {mode: Elastic}"),
             "job.yaml:11: spec.launch is there beside spec.trainer; a job runs the built-in trainer or your "
             "program, so remove one");
-    refused(read_changed(10, "  checkpoint: {uri: out, process: CRIU}"),
-            "job.yaml:10: spec.checkpoint.process is CRIU, which is not built yet; write None");
     refused(read_changed(8, "    data: {uri: s3://bucket/x, cache: s3://bucket/y}"),
             "job.yaml:8: spec.trainer.data.cache is s3://bucket/y; write a folder of this machine");
 }
@@ -636,4 +634,74 @@ Test(file, what_does_nothing_for_a_program_is_refused)
     struct outcome out = read_with(program, place, 1);
     cr_assert_eq(out.status, 0, "%s", out.err.text);
     str_clear(&out.notes);
+}
+
+/* A program of one pod, whose processes are frozen, but for what the row has. */
+static struct outcome read_frozen(const char *launch, const char *workers, const char *checkpoint)
+{
+    char text[1024];
+    snprintf(text, sizeof text,
+             "apiVersion: ringmaster.dev/v1alpha1\nkind: TrainingJob\nmetadata: {name: prog}\nspec:\n"
+             "  workers: {target: 1%s}\n  launch: {command: [a], mode: %s}\n"
+             "  checkpoint: {uri: out, process: CRIU%s}\n",
+             workers, launch, checkpoint);
+    return read_with(text, NULL, 0);
+}
+
+Test(file, a_program_that_saves_nothing_may_be_frozen_and_then_what_is_about_checkpoints_means_something)
+{
+    struct outcome out = read_frozen("Restart, numProcPerNode: 3", "",
+                                     ", every: Auto, maxLoss: 2m, keep: 5, hash: sha256, resume: Never, "
+                                     "processPaths: [/tmp/work, /var/log/a..b]");
+    cr_assert_eq(out.status, 0, "%s", out.err.text);
+    cr_assert(job_freezes(&out.spec) && out.spec.checkpoint.every == JOB_AUTO &&
+              out.spec.checkpoint.keep == 5 && out.spec.checkpoint.process_paths.count == 2);
+    str_clear(&out.notes);
+    out = read_frozen("Restart", "", ", processKeyRef: {name: older}");
+    cr_assert_eq(out.status, 0, "%s", out.err.text);
+    cr_assert_str_eq(str_text(&out.notes),
+                     "job.yaml:7: spec.checkpoint.processKeyRef means nothing without a "
+                     "cluster and is left out\n");
+    str_clear(&out.notes);
+    out = program_with("  checkpoint: {uri: out, process: None}");
+    cr_assert(out.status == 0 && !job_freezes(&out.spec), "%s", out.err.text);
+    str_clear(&out.notes);
+}
+
+Test(file, who_can_not_be_frozen_is_told_why_and_what_instead)
+{
+    refused(read_changed(10, "  checkpoint: {uri: out, process: CRIU}"),
+            "job.yaml:10: spec.checkpoint.process is CRIU, for programs that save nothing; the built-in "
+            "trainer saves its state itself: leave it out, or use launch.mode: Restart");
+    refused(read_frozen("Elastic, steps: 7", "", ""),
+            "job.yaml:7: spec.checkpoint.process is CRIU, for programs that save nothing; a job of mode "
+            "Elastic saves its state itself: leave it out, or use launch.mode: Restart");
+    refused(
+        read_frozen("Restart", ", max: 2", ""),
+        "job.yaml:7: spec.checkpoint.process is CRIU, but workers.max is 2: connections between pods lead "
+        "to machines that will be gone; set workers.max to 1, or have the program save by itself");
+    refused(read_frozen("Restart", "", ", everySteps: 5"),
+            "job.yaml:7: spec.checkpoint.everySteps is 5 beside checkpoint.process: CRIU, but who freezes a "
+            "program knows no steps; write a time for every");
+    refused(read_changed(10, "  checkpoint: {uri: out, process: criu}"),
+            "job.yaml:10: spec.checkpoint.process is \"criu\"; write None or CRIU; did you mean CRIU?");
+}
+
+Test(file, what_travels_with_a_snapshot_is_named_from_the_root)
+{
+    static const char *const paths[] = {"tmp/work", "/", "/tmp/../etc", "/tmp/.."};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        char more[80], wanted[200];
+        snprintf(more, sizeof more, ", processPaths: [/tmp/a, %s]", paths[i]);
+        snprintf(
+            wanted, sizeof wanted,
+            "job.yaml:7: spec.checkpoint.processPaths has \"%s\"; write files and folders of the pod from "
+            "its root, as [/tmp/work]",
+            paths[i]);
+        refused(read_frozen("Restart", "", more), wanted);
+    }
+    refused(
+        program_with("  checkpoint: {uri: out, processPaths: [/tmp/work]}"),
+        "job.yaml:9: spec.checkpoint.processPaths does nothing without checkpoint.process: CRIU; leave it "
+        "out");
 }

@@ -75,6 +75,31 @@ Test(spec, a_bound_that_bounds_nothing_is_not_written_and_one_that_is_not_there_
     str_clear(&text);
 }
 
+Test(spec, what_travels_with_a_snapshot_is_written_where_there_is_any)
+{
+    struct job_spec spec, again;
+    struct error err = {0};
+    struct str text = str_init(1 << 16);
+    job_spec_defaults(&spec);
+    text_copy(spec.name, sizeof spec.name, "prog");
+    text_copy(spec.checkpoint.uri, sizeof spec.checkpoint.uri, "s3://bucket/prog");
+    spec.workers.target = 1;
+    spec.launched = true;
+    cr_assert(job_list_add(&spec.launch.command, "sh"));
+    job_spec_fill(&spec);
+    job_spec_write(&spec, &text);
+    cr_assert(strstr(str_text(&text), "\"process\":\"None\"") && !strstr(str_text(&text), "processPaths"));
+    str_clear(&text);
+    text = str_init(1 << 16);
+    spec.checkpoint.process = JOB_PROCESS_CRIU;
+    cr_assert(job_list_add(&spec.checkpoint.process_paths, "/tmp/work"));
+    job_spec_write(&spec, &text);
+    cr_assert_eq(job_spec_read(&again, str_text(&text), text.length, &err), 0, "%s", err.text);
+    cr_assert(job_freezes(&again) && again.checkpoint.process_paths.count == 1);
+    cr_assert_str_eq(job_list_next(&again.checkpoint.process_paths, NULL), "/tmp/work");
+    str_clear(&text);
+}
+
 Test(spec, a_program_comes_back_from_its_json_without_a_trainer)
 {
     struct job_spec spec, again;

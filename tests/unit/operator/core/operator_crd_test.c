@@ -90,8 +90,7 @@ static const char *type_of(const struct job_field *field)
 
 static bool is_absent_by_design(const struct job_field *field)
 {
-    bool later = field->kind == JOB_FIELD_FIXED && field->later; /* nothing but what can't be done yet */
-    return !strncmp(field->path, "metadata.", 9) || later;
+    return !strncmp(field->path, "metadata.", 9);
 }
 
 /* An API server cuts a maximum to a whole number where the value is one (beta1: 1), so a rule holds the

@@ -462,3 +462,61 @@ Test(operator_program, a_coordinator_is_told_what_the_one_before_it_knew_of_save
     cr_assert_not(c->job.status.interval.known, "it says itself when to save by now");
     cast_free(c);
 }
+
+#define FROZEN LAUNCH ",\"checkpoint\":{\"process\":\"CRIU\"}"
+
+/* What is said of a job that is frozen, with these members of the spec besides. */
+static void frozen_is_refused(const char *more, const char *sentence)
+{
+    char changes[1024];
+    struct error err = {0};
+    struct str text = str_init(1 << 20);
+    snprintf(changes, sizeof changes, "{" FROZEN "%s}", more);
+    struct cast *c = cast_open(changes);
+    cr_assert_lt(job_effective_spec(&c->job, &text, &err), 0, "accepted, wanted: %s", sentence);
+    cr_assert_str_eq(err.text, sentence);
+    str_clear(&text);
+    cast_free(c);
+}
+
+#define ONE_OF(spec) ",\"workers\":{\"min\":1,\"max\":1,\"target\":1,\"template\":{\"spec\":{" spec "}}}"
+#define CONTAINER(context)                                                                                   \
+    "\"containers\":[{\"name\":\"aside\",\"securityContext\":{\"runAsUser\":5}},{\"name\":\"trainer\","      \
+    "\"image\":\"i\",\"securityContext\":{" context "}}]"
+
+Test(operator_program, a_job_that_is_frozen_is_refused_for_now_and_by_name_what_its_pods_may_not_be)
+{
+    static const char pids[] = "a restored process takes the pid that it had, which others may hold there",
+                      rights[] = "Kubernetes gives the rights that a snapshot takes to uid 0 alone",
+                      filter[] = "the runtime's filter refuses clone3, by which a process gets its pid again",
+                      root[] = "only the machine's own root may look at what a process maps",
+                      dropped[] = "a snapshot takes that capability, which it drops";
+    static const struct {
+        const char *more, *member, *why;
+    } rows[] = {
+        {ONE_OF("\"hostPID\":true"), "hostPID", pids},
+        {ONE_OF("\"shareProcessNamespace\":true"), "shareProcessNamespace", pids},
+        {ONE_OF("\"hostUsers\":false"), "hostUsers", root},
+        {ONE_OF("\"securityContext\":{\"runAsNonRoot\":true}"), "runAsNonRoot", rights},
+        {ONE_OF(CONTAINER("\"runAsUser\":1000")), "runAsUser", rights},
+        {ONE_OF(CONTAINER("\"seccompProfile\":{\"type\":\"RuntimeDefault\"}")),
+         "seccompProfile: RuntimeDefault", filter},
+        {ONE_OF(CONTAINER("\"capabilities\":{\"drop\":[\"NET_RAW\",\"SYS_PTRACE\"]}")), "SYS_PTRACE",
+         dropped},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char wanted[300];
+        snprintf(wanted, sizeof wanted,
+                 "spec.workers.template sets %s beside checkpoint.process: CRIU, but %s; remove it",
+                 rows[i].member, rows[i].why);
+        frozen_is_refused(rows[i].more, wanted);
+        cr_assert_lt(strlen(wanted), RM_WHY_MAX);
+    }
+    frozen_is_refused(
+        ONE_OF(CONTAINER("\"runAsUser\":0,\"capabilities\":{\"drop\":[\"ALL\"]}")),
+        "spec.checkpoint.process is CRIU, which workers of this version can't do yet; write None");
+    frozen_is_refused(
+        ",\"workers\":{\"min\":1,\"target\":1}",
+        "spec.checkpoint.process is CRIU, but workers.max is 5: connections between pods lead to "
+        "machines that will be gone; set workers.max to 1, or have the program save by itself");
+}
