@@ -89,8 +89,8 @@ DEVICE void attend_soften(struct attend_rows *rows, attend_scored *s, int m, flo
 
 /* One tile of keys and their values. */
 DEVICE void attend_tile(struct attend_rows *rows, uint32_t q[][ATTEND_DEEP][4],
-                        float mixed[][ATTEND_ACROSS][4], const uint32_t *keys, const uint32_t *values,
-                        int32_t first_key, float exponent, int width, int parts)
+                        float mixed[][ATTEND_ACROSS][4], const uint32_t *pair, int32_t first_key,
+                        float exponent, int width, int parts)
 {
     attend_scored s[ATTEND_SIXTEENTHS];
     UNROLL
@@ -98,7 +98,7 @@ DEVICE void attend_tile(struct attend_rows *rows, uint32_t q[][ATTEND_DEEP][4],
         UNROLL
         for (int i = 0; i < 8 * parts; i++)
             s[n][i / 8][i / 4 % 2][i % 4] = 0;
-        attend_scores(s[n], q, keys, 16 * n, width, parts);
+        attend_scores(s[n], q, pair, 16 * n, width, parts);
     }
     if (first_key + ATTEND_TILE_ROWS(width) - 1 > rows->first)
         attend_hide(rows, s, first_key, width, parts);
@@ -112,7 +112,7 @@ DEVICE void attend_tile(struct attend_rows *rows, uint32_t q[][ATTEND_DEEP][4],
         UNROLL
         for (int m = 0; m < parts; m++)
             attend_again(part[m], s[n][m]);
-        attend_spread(mixed, part, values, 16 * n, width, parts);
+        attend_spread(mixed, part, pair + ATTEND_TILE(width), 16 * n, width, parts);
     }
 }
 
@@ -135,7 +135,7 @@ DEVICE void attend_end(const struct attend_args *a, struct attend_rows *rows, fl
 }
 
 /* A block's queries: tile `tile` of one head. */
-DEVICE void attend_block(const struct attend_args *a, struct attend_tiles *m, int32_t tile, int32_t sequence,
+DEVICE void attend_block(const struct attend_args *a, struct attend_pairs *m, int32_t tile, int32_t sequence,
                          int32_t head, int width, int parts)
 {
     const int32_t key_head = head / (a->heads / a->key_heads), own = parts * ATTEND_ROWS;
@@ -150,25 +150,22 @@ DEVICE void attend_block(const struct attend_args *a, struct attend_tiles *m, in
     attend_left_all(left, &q, rows.first, width, parts);
     attend_clear(mixed, width, parts);
     for (int32_t key = 0; key < end; key += ATTEND_TILE_ROWS(width)) {
-        const uint32_t *const keys = m->keys + m->turn * ATTEND_TILE(width), *const values =
-                                                                                 m->values +
-                                                                                 m->turn * ATTEND_TILE(width);
-        m->turn = 1 - m->turn;
+        const uint32_t *const pair = attend_take(m, width);
         COPIES_WAIT();
-        BARRIER(); /* the tile is there, and nobody reads the one before any more */
+        BARRIER(); /* the pair is there, and nobody reads the one before any more */
         if (key + ATTEND_TILE_ROWS(width) < end)
             attend_fetch(a, m, key + ATTEND_TILE_ROWS(width), sequence, key_head, width);
         if (key < rows.first + 16 * parts)
-            attend_tile(&rows, left, mixed, keys, values, key, a->scale * ATTEND_LOG2E, width, parts);
+            attend_tile(&rows, left, mixed, pair, key, a->scale * ATTEND_LOG2E, width, parts);
     }
     attend_end(a, &rows, mixed, sequence, head, width, parts);
 }
 
 /* The last queries have the most keys. */
-DEVICE void attend(const struct attend_args *a, uint32_t *keys, uint32_t *values, int width, int parts)
+DEVICE void attend(const struct attend_args *a, uint32_t *memory, int width, int parts)
 {
     const int32_t tiles = attend_tiles(a->length, parts * ATTEND_ROWS), heads = a->sequences * a->heads;
-    struct attend_tiles m = {keys, values, 0};
+    struct attend_pairs m = {memory, 0};
     for (int32_t i = BLOCK; i < tiles * heads; i += BLOCKS) {
         const struct attend_place at = attend_place_of(i, tiles, heads);
         attend_block(a, &m, tiles - 1 - at.tile, at.head / a->heads, at.head % a->heads, width, parts);
@@ -181,14 +178,12 @@ DEVICE void attend(const struct attend_args *a, uint32_t *keys, uint32_t *values
 
 KERNEL(attend_64, ATTEND_THREADS)(const struct attend_args a)
 {
-    SHARED(uint32_t, keys, 2 * ATTEND_TILE(64));
-    SHARED(uint32_t, values, 2 * ATTEND_TILE(64));
-    attend(&a, keys, values, 64, ATTEND_PARTS(64));
+    SHARED(uint32_t, memory, 2 * ATTEND_PAIR(64));
+    attend(&a, memory, 64, ATTEND_PARTS(64));
 }
 
 KERNEL(attend_128, ATTEND_THREADS)(const struct attend_args a)
 {
-    SHARED(uint32_t, keys, 2 * ATTEND_TILE(128));
-    SHARED(uint32_t, values, 2 * ATTEND_TILE(128));
-    attend(&a, keys, values, 128, ATTEND_PARTS(128));
+    SHARED(uint32_t, memory, 2 * ATTEND_PAIR(128));
+    attend(&a, memory, 128, ATTEND_PARTS(128));
 }

@@ -20,8 +20,8 @@ struct attend_queries_own {
 };
 
 /* Sixteen keys from `step` of the tile on, which begins at key `first`. */
-DEVICE void attend_queries_step(const uint32_t *keys, const uint32_t *values, struct attend_queries_own *own,
-                                int32_t first, int step, float exponent, int width, int parts)
+DEVICE void attend_queries_step(const uint32_t *pair, struct attend_queries_own *own, int32_t first, int step,
+                                float exponent, int width, int parts)
 {
     const int32_t ahead = first + step + THREAD % 4 * 2 - own->first - THREAD % WARP / 4;
     const int edge = first + step + ATTEND_STEP - 1 > own->first;
@@ -35,8 +35,8 @@ DEVICE void attend_queries_step(const uint32_t *keys, const uint32_t *values, st
             d[m][i / 4][i % 4] = -own->drift[m][i % 4 / 2];
         }
     }
-    attend_scores(s, own->q, keys, step, width, parts);
-    attend_scores(d, own->d, values, step, width, parts);
+    attend_scores(s, own->q, pair, step, width, parts);
+    attend_scores(d, own->d, pair + ATTEND_TILE(width), step, width, parts);
     if (edge) {
         UNROLL
         for (int m = 0; m < parts; m++) {
@@ -54,7 +54,7 @@ DEVICE void attend_queries_step(const uint32_t *keys, const uint32_t *values, st
                 attend_chance(s[m][i / 4][i % 4], exponent, own->log_sum[m][i % 4 / 2]) * d[m][i / 4][i % 4];
         attend_again(part[m], s[m]);
     }
-    attend_spread(own->dq, part, keys, step, width, parts);
+    attend_spread(own->dq, part, pair, step, width, parts);
 }
 
 /* What two neighbours of two rows have, added up. */
@@ -108,30 +108,25 @@ DEVICE void attend_queries_begin(const struct attend_args *a, struct attend_quer
     }
 }
 
-DEVICE void attend_queries_block(const struct attend_args *a, struct attend_tiles *tiles, int32_t tile,
+DEVICE void attend_queries_block(const struct attend_args *a, struct attend_pairs *pairs, int32_t tile,
                                  int32_t sequence, int32_t head, int width, int parts)
 {
     const int32_t key_head = head / (a->heads / a->key_heads), own_rows = parts * ATTEND_ROWS;
     const int32_t end = (tile + 1) * own_rows < a->length ? (tile + 1) * own_rows : a->length;
     struct attend_queries_own own;
     own.first = tile * own_rows + THREAD / WARP * parts * 16;
-    attend_fetch(a, tiles, 0, sequence, key_head, width);
+    attend_fetch(a, pairs, 0, sequence, key_head, width);
     attend_queries_begin(a, &own, sequence, head, width, parts);
     for (int32_t key = 0; key < end; key += ATTEND_TILE_ROWS(width)) {
-        const uint32_t *const keys = tiles->keys + tiles->turn * ATTEND_TILE(width), *const values =
-                                                                                         tiles->values +
-                                                                                         tiles->turn *
-                                                                                             ATTEND_TILE(
-                                                                                                 width);
+        const uint32_t *const pair = attend_take(pairs, width);
         const int32_t next = key + ATTEND_TILE_ROWS(width), seen = own.first + 16 * parts - key;
-        tiles->turn = 1 - tiles->turn;
         COPIES_WAIT();
-        BARRIER(); /* the tile is there, and nobody reads the one before any more */
+        BARRIER(); /* the pair is there, and nobody reads the one before any more */
         if (next < end)
-            attend_fetch(a, tiles, next, sequence, key_head, width);
+            attend_fetch(a, pairs, next, sequence, key_head, width);
         ROLLED
         for (int step = 0; step < ATTEND_TILE_ROWS(width) && step < seen; step += ATTEND_STEP)
-            attend_queries_step(keys, values, &own, key, step, a->scale * ATTEND_LOG2E, width, parts);
+            attend_queries_step(pair, &own, key, step, a->scale * ATTEND_LOG2E, width, parts);
     }
     const struct attend_head dq = attend_head_of(a->dq, a->stride, a, sequence, head);
     UNROLL
@@ -140,14 +135,13 @@ DEVICE void attend_queries_block(const struct attend_args *a, struct attend_tile
 }
 
 /* The last queries have the most keys. */
-DEVICE void attend_queries(const struct attend_args *a, uint32_t *keys, uint32_t *values, int width,
-                           int parts)
+DEVICE void attend_queries(const struct attend_args *a, uint32_t *memory, int width, int parts)
 {
     const int32_t tiles = attend_tiles(a->length, parts * ATTEND_ROWS), heads = a->sequences * a->heads;
-    struct attend_tiles shared = {keys, values, 0};
+    struct attend_pairs pairs = {memory, 0};
     for (int32_t i = BLOCK; i < tiles * heads; i += BLOCKS) {
         const struct attend_place at = attend_place_of(i, tiles, heads);
-        attend_queries_block(a, &shared, tiles - 1 - at.tile, at.head / a->heads, at.head % a->heads, width,
+        attend_queries_block(a, &pairs, tiles - 1 - at.tile, at.head / a->heads, at.head % a->heads, width,
                              parts);
     }
 }
@@ -157,33 +151,17 @@ DEVICE void attend_queries(const struct attend_args *a, uint32_t *keys, uint32_t
 
 KERNEL(attend_queries_64, ATTEND_THREADS)(const struct attend_args a)
 {
-    SHARED(uint32_t, keys, 2 * ATTEND_TILE(64));
-    SHARED(uint32_t, values, 2 * ATTEND_TILE(64));
-    attend_queries(&a, keys, values, 64, ATTEND_QUERIES_PARTS(64));
+    SHARED(uint32_t, memory, 2 * ATTEND_PAIR(64));
+    attend_queries(&a, memory, 64, ATTEND_QUERIES_PARTS(64));
 }
 
 KERNEL(attend_queries_128, ATTEND_THREADS)(const struct attend_args a)
 {
-    SHARED(uint32_t, keys, 2 * ATTEND_TILE(128));
-    SHARED(uint32_t, values, 2 * ATTEND_TILE(128));
-    attend_queries(&a, keys, values, 128, ATTEND_QUERIES_PARTS(128));
+    SHARED(uint32_t, memory, 2 * ATTEND_PAIR(128));
+    attend_queries(&a, memory, 128, ATTEND_QUERIES_PARTS(128));
 }
 
 /* ---- dk and dv ---- */
-
-/* A block's memory: two tiles of queries, of dmixed, and of what belongs to each query. */
-struct attend_keys_shared {
-    uint32_t *q, *d;
-    float *log_sums, *drift;
-    int turn;
-};
-
-/* One of them, which begins at query `first`. */
-struct attend_keys_tile {
-    uint32_t *q, *d;
-    float *log_sums, *drift;
-    int32_t first;
-};
 
 struct attend_keys_own {
     uint32_t k[ATTEND_PARTS_MOST][ATTEND_DEEP][4], v[ATTEND_PARTS_MOST][ATTEND_DEEP][4];
@@ -191,22 +169,16 @@ struct attend_keys_own {
     int32_t first; /* of this warp's keys */
 };
 
-DEVICE struct attend_keys_tile attend_keys_tile_of(const struct attend_keys_shared *m, int32_t first,
-                                                   int width)
-{
-    const struct attend_keys_tile tile = {
-        m->q + m->turn * ATTEND_TILE(width), m->d + m->turn * ATTEND_TILE(width),
-        m->log_sums + m->turn * ATTEND_TILE_ROWS(width), m->drift + m->turn * ATTEND_TILE_ROWS(width), first};
-    return tile;
-}
-
-/* Sixteen queries from `step` of the tile on. Keys are rows here, and queries columns. */
-DEVICE void attend_keys_step(const struct attend_keys_tile *t, struct attend_keys_own *own, int step,
+/* Sixteen queries from `step` of the tile on, which begins at query `first`. Keys are rows here, and queries
+ * columns. */
+DEVICE void attend_keys_step(const uint32_t *pair, struct attend_keys_own *own, int32_t first, int step,
                              float exponent, int width, int parts)
 {
+    const uint32_t *const log_sums = pair + 2 * ATTEND_TILE(width), *const drift =
+                                                                        log_sums + ATTEND_TILE_ROWS(width);
     const int column = step + THREAD % 4 * 2;
-    const int32_t ahead = own->first + THREAD % WARP / 4 - t->first - column;
-    const int edge = own->first + 16 * parts - 1 > t->first + step;
+    const int32_t ahead = own->first + THREAD % WARP / 4 - first - column;
+    const int edge = own->first + 16 * parts - 1 > first + step;
     attend_sixteen s[ATTEND_PARTS_MOST], d[ATTEND_PARTS_MOST];
     uint32_t part[ATTEND_PARTS_MOST][4];
     UNROLL
@@ -214,11 +186,11 @@ DEVICE void attend_keys_step(const struct attend_keys_tile *t, struct attend_key
         UNROLL
         for (int i = 0; i < 8; i++) {
             s[m][i / 4][i % 4] = 0;
-            d[m][i / 4][i % 4] = -t->drift[column + i / 4 * 8 + i % 2];
+            d[m][i / 4][i % 4] = -float_of(drift[column + i / 4 * 8 + i % 2]);
         }
     }
-    attend_scores(s, own->k, t->q, step, width, parts);
-    attend_scores(d, own->v, t->d, step, width, parts);
+    attend_scores(s, own->k, pair, step, width, parts);
+    attend_scores(d, own->v, pair + ATTEND_TILE(width), step, width, parts);
     if (edge) {
         UNROLL
         for (int m = 0; m < parts; m++) {
@@ -233,57 +205,56 @@ DEVICE void attend_keys_step(const struct attend_keys_tile *t, struct attend_key
         UNROLL
         for (int i = 0; i < 8; i++) {
             float *const at = &s[m][i / 4][i % 4];
-            *at = attend_chance(*at, exponent, t->log_sums[column + i / 4 * 8 + i % 2]);
+            *at = attend_chance(*at, exponent, float_of(log_sums[column + i / 4 * 8 + i % 2]));
             d[m][i / 4][i % 4] *= *at;
         }
         attend_again(part[m], s[m]);
     }
-    attend_spread(own->dv, part, t->d, step, width, parts);
+    attend_spread(own->dv, part, pair + ATTEND_TILE(width), step, width, parts);
     UNROLL
     for (int m = 0; m < parts; m++)
         attend_again(part[m], d[m]);
-    attend_spread(own->dk, part, t->q, step, width, parts);
+    attend_spread(own->dk, part, pair, step, width, parts);
 }
 
-/* Behind the last query all is zero, and adds nothing to any key. */
-DEVICE void attend_keys_load(const struct attend_args *a, const struct attend_keys_tile *t, int32_t sequence,
-                             int32_t head, int width)
+/* Queries and dmixed from query `first` on; behind the last query all is zero, and adds nothing to any key.
+ */
+DEVICE void attend_keys_fetch(const struct attend_args *a, const struct attend_pairs *m, int32_t first,
+                              int32_t sequence, int32_t head, int width)
 {
     const struct attend_head q = attend_head_of(a->q, a->stride, a, sequence, head);
     const struct attend_head d = attend_head_of(a->dmixed, (int64_t)a->heads * a->size, a, sequence, head);
-    const int64_t at = ((int64_t)sequence * a->heads + head) * a->length + t->first;
-    attend_load(t->q, &q, t->first, width);
-    attend_load(t->d, &d, t->first, width);
-    if (THREAD < ATTEND_TILE_ROWS(width)) {
-        copy_4(t->log_sums + THREAD, a->log_sums + at + THREAD, t->first + THREAD < a->length);
-        copy_4(t->drift + THREAD, a->drift + at + THREAD, t->first + THREAD < a->length);
+    const int thread = opaque(THREAD);
+    const int64_t at = ((int64_t)sequence * a->heads + head) * a->length + first + thread;
+    uint32_t *const pair = attend_next(m, width), *const numbers = pair + 2 * ATTEND_TILE(width) + thread;
+    attend_load(pair, &q, first, width);
+    attend_load(pair + ATTEND_TILE(width), &d, first, width);
+    if (thread < ATTEND_TILE_ROWS(width)) {
+        copy_4(numbers, a->log_sums + at, first + thread < a->length);
+        copy_4(numbers + ATTEND_TILE_ROWS(width), a->drift + at, first + thread < a->length);
     }
 }
 
 /* All queries of one head, from the first one on that sees any of the block's keys. */
-DEVICE void attend_keys_head(const struct attend_args *a, struct attend_keys_shared *m,
-                             struct attend_keys_own *own, int32_t first, int32_t sequence, int32_t head,
-                             int width, int parts)
+DEVICE void attend_keys_head(const struct attend_args *a, struct attend_pairs *m, struct attend_keys_own *own,
+                             int32_t first, int32_t sequence, int32_t head, int width, int parts)
 {
-    struct attend_keys_tile tile = attend_keys_tile_of(m, first, width);
-    attend_keys_load(a, &tile, sequence, head, width);
-    while (tile.first < a->length) {
-        const struct attend_keys_tile now = tile;
-        const int32_t hidden = own->first - now.first;
-        m->turn = 1 - m->turn;
-        tile = attend_keys_tile_of(m, now.first + ATTEND_TILE_ROWS(width), width);
+    attend_keys_fetch(a, m, first, sequence, head, width);
+    for (int32_t query = first; query < a->length; query += ATTEND_TILE_ROWS(width)) {
+        const uint32_t *const pair = attend_take(m, width);
+        const int32_t next = query + ATTEND_TILE_ROWS(width), hidden = own->first - query;
         COPIES_WAIT();
-        BARRIER(); /* the tile is there, and nobody reads the one before any more */
-        if (tile.first < a->length)
-            attend_keys_load(a, &tile, sequence, head, width);
+        BARRIER(); /* the pair is there, and nobody reads the one before any more */
+        if (next < a->length)
+            attend_keys_fetch(a, m, next, sequence, head, width);
         ROLLED
         for (int step = hidden > 0 ? hidden : 0; step < ATTEND_TILE_ROWS(width); step += ATTEND_STEP)
-            attend_keys_step(&now, own, step, a->scale * ATTEND_LOG2E, width, parts);
+            attend_keys_step(pair, own, query, step, a->scale * ATTEND_LOG2E, width, parts);
     }
 }
 
 /* One tile of keys, for all heads that have them, one after the other. */
-DEVICE void attend_keys_block(const struct attend_args *a, struct attend_keys_shared *m, int32_t tile,
+DEVICE void attend_keys_block(const struct attend_args *a, struct attend_pairs *m, int32_t tile,
                               int32_t sequence, int32_t key_head, int width, int parts)
 {
     const struct attend_head k = attend_head_of(a->k, a->stride, a, sequence, key_head);
@@ -307,12 +278,13 @@ DEVICE void attend_keys_block(const struct attend_args *a, struct attend_keys_sh
 }
 
 /* The first keys have the most queries. */
-DEVICE void attend_keys(const struct attend_args *a, struct attend_keys_shared *m, int width, int parts)
+DEVICE void attend_keys(const struct attend_args *a, uint32_t *memory, int width, int parts)
 {
     const int32_t tiles = attend_tiles(a->length, parts * ATTEND_ROWS), heads = a->sequences * a->key_heads;
+    struct attend_pairs m = {memory, 0};
     for (int32_t i = BLOCK; i < tiles * heads; i += BLOCKS) {
         const struct attend_place at = attend_place_of(i, tiles, heads);
-        attend_keys_block(a, m, at.tile, at.head / a->key_heads, at.head % a->key_heads, width, parts);
+        attend_keys_block(a, &m, at.tile, at.head / a->key_heads, at.head % a->key_heads, width, parts);
     }
 }
 
@@ -321,20 +293,12 @@ DEVICE void attend_keys(const struct attend_args *a, struct attend_keys_shared *
 
 KERNEL_DENSE(attend_keys_64, ATTEND_THREADS, 3)(const struct attend_args a)
 {
-    SHARED(uint32_t, q, 2 * ATTEND_TILE(64));
-    SHARED(uint32_t, d, 2 * ATTEND_TILE(64));
-    SHARED(float, log_sums, 2 * ATTEND_TILE_ROWS(64));
-    SHARED(float, drift, 2 * ATTEND_TILE_ROWS(64));
-    struct attend_keys_shared m = {q, d, log_sums, drift, 0};
-    attend_keys(&a, &m, 64, ATTEND_KEYS_PARTS(64));
+    SHARED(uint32_t, memory, 2 * ATTEND_PAIR(64));
+    attend_keys(&a, memory, 64, ATTEND_KEYS_PARTS(64));
 }
 
 KERNEL(attend_keys_128, ATTEND_THREADS)(const struct attend_args a)
 {
-    SHARED(uint32_t, q, 2 * ATTEND_TILE(128));
-    SHARED(uint32_t, d, 2 * ATTEND_TILE(128));
-    SHARED(float, log_sums, 2 * ATTEND_TILE_ROWS(128));
-    SHARED(float, drift, 2 * ATTEND_TILE_ROWS(128));
-    struct attend_keys_shared m = {q, d, log_sums, drift, 0};
-    attend_keys(&a, &m, 128, ATTEND_KEYS_PARTS(128));
+    SHARED(uint32_t, memory, 2 * ATTEND_PAIR(128));
+    attend_keys(&a, memory, 128, ATTEND_KEYS_PARTS(128));
 }

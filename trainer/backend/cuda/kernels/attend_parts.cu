@@ -1,8 +1,9 @@
 /* What the kernels of attention share: tiles in shared memory, and the matrix unit's parts of them.
  *
  * A tile is ATTEND_TILE_ROWS rows of one head, pairs of bf16 as words, with zeros behind the last row and the
- * last column. Two lie beside each other: while one is worked on, the next one is copied. Rows of a tile lie
- * four words further apart than they are long: then eight rows' words are in different banks.
+ * last column. Rows of it lie four words further apart than they are long: then eight rows' words are in
+ * different banks. Two tiles are a pair: keys and values, or queries and what comes back to them, with two
+ * numbers for each query behind. While one pair is worked on, the next one is copied.
  *
  * `width` is the head's as the kernel is made for it, `parts` how many times sixteen rows a warp owns: both
  * are numbers that the compiler knows. What is read of a tile is used for all parts, for shared memory would
@@ -17,6 +18,7 @@
 #define ATTEND_WORDS(width)     ((width) / 2 + 4)
 #define ATTEND_TILE_ROWS(width) (4096 / (width))
 #define ATTEND_TILE(width)      (ATTEND_TILE_ROWS(width) * ATTEND_WORDS(width))
+#define ATTEND_PAIR(width)      (2 * ATTEND_TILE(width) + 2 * ATTEND_TILE_ROWS(width))
 #define ATTEND_LOG2E            1.4426950408889634f
 #define ATTEND_NOTHING          (-3.4e38f) /* no score is smaller, and its power of two is 0 */
 
@@ -112,20 +114,33 @@ DEVICE void attend_load(uint32_t *tile, const struct attend_head *h, int32_t fir
     }
 }
 
-/* A block's memory: two tiles of keys and two of their values. `turn` says which comes next. */
-struct attend_tiles {
-    uint32_t *keys, *values;
+/* A block's memory: two pairs of tiles. `turn` says which pair comes next. */
+struct attend_pairs {
+    uint32_t *memory;
     int turn;
 };
 
-/* Keys and values from key `first` on, to where it is their turn. */
-DEVICE void attend_fetch(const struct attend_args *a, const struct attend_tiles *m, int32_t first,
+/* The pair that is asked for now. */
+DEVICE uint32_t *attend_next(const struct attend_pairs *m, int width)
+{
+    return m->memory + m->turn * ATTEND_PAIR(width);
+}
+
+/* The pair that was asked for last, and the other one's turn. */
+DEVICE const uint32_t *attend_take(struct attend_pairs *m, int width)
+{
+    m->turn = 1 - m->turn;
+    return m->memory + (1 - m->turn) * ATTEND_PAIR(width);
+}
+
+/* Keys and, behind them, values from key `first` on. */
+DEVICE void attend_fetch(const struct attend_args *a, const struct attend_pairs *m, int32_t first,
                          int32_t sequence, int32_t key_head, int width)
 {
     const struct attend_head k = attend_head_of(a->k, a->stride, a, sequence, key_head);
     const struct attend_head v = attend_head_of(a->v, a->stride, a, sequence, key_head);
-    attend_load(m->keys + m->turn * ATTEND_TILE(width), &k, first, width);
-    attend_load(m->values + m->turn * ATTEND_TILE(width), &v, first, width);
+    attend_load(attend_next(m, width), &k, first, width);
+    attend_load(attend_next(m, width) + ATTEND_TILE(width), &v, first, width);
 }
 
 /* This thread's parts of left sides of 16 rows, from memory: rows from `first` on, `width` columns. */

@@ -7,7 +7,7 @@
  *
  *     KERNEL(name, threads)(struct name_args a)   for blocks of exactly that many threads
  *     KERNEL_DENSE(name, threads, blocks)(..)     with registers for so many blocks on a processor at a time
- *     SHARED(type, name, count);       an array of the block
+ *     SHARED(type, name, count);       an array of the block, at a multiple of 16 bytes
  *     THREAD, BLOCK, BLOCKS            this thread's number in its block, this block's, how many blocks
  *     BARRIER();                       all threads of the block, or none
  *     FENCE();                         earlier stores are visible on the device before later ones
@@ -49,7 +49,7 @@ enum { WARP = 32 };
 #define KERNEL(name, threads)               extern "C" __global__ void __launch_bounds__(threads) name
 #define KERNEL_DENSE(name, threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks) name
 #define DEVICE                              static __device__ __forceinline__
-#define SHARED(type, name, count)           __shared__ type name[count]
+#define SHARED(type, name, count)           __shared__ __attribute__((aligned(16))) type name[count]
 
 #define THREAD    ((int)threadIdx.x)
 #define BLOCK     ((int)blockIdx.x)
