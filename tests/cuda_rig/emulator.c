@@ -9,8 +9,15 @@
 #include "tests/cuda_rig/fiber.h"
 
 enum { WARP_THREADS = 32, WARPS_MAX = EMULATED_THREADS_MAX / WARP_THREADS, SHARED_MAX = 64, VALUES = 10 };
+enum { COPIES_MAX = 32 /* of a thread, under way */ };
 
 enum waits { RUNS, AT_BARRIER, AT_EXCHANGE, OVER };
+
+struct copy {
+    void *to;
+    const void *from; /* NULL: zeros */
+    size_t bytes;
+};
 
 struct thread {
     struct fiber *fiber;
@@ -19,6 +26,8 @@ struct thread {
     enum waits waits;
     struct emulated_site at; /* where it waits */
     int ready;               /* its index among those that can run */
+    struct copy copy[COPIES_MAX];
+    int copies;
 };
 
 struct warp {
@@ -325,6 +334,57 @@ void emulated_mma_bf16(const char *file, int line, float d[4], const uint32_t a[
     wait_for_warp((struct emulated_site){file, line});
 }
 
+/* ---- from shared memory to parts, and into it ---- */
+
+/* Register i of lane l: of matrix i row l / 4, columns 2 (l % 4) and the next; turned, row and column change
+ * places. */
+void emulated_matrix(const char *file, int line, uint32_t x[4], const void *at, bool turned)
+{
+    int lane;
+    const struct emulated_site site = {file, line};
+    struct warp *w = own_warp(&lane);
+    if ((uintptr_t)at % 16)
+        refuse("a matrix's row does not begin at 16 bytes", device.now, site, site);
+    w->value[lane][0] = (uint64_t)(uintptr_t)at;
+    wait_for_warp(site);
+    for (int i = 0; i < 4; i++) {
+        uint16_t two[2];
+        for (int j = 0; j < 2; j++) {
+            const int row = turned ? lane % 4 * 2 + j : lane / 4,
+                      column = turned ? lane / 4 : lane % 4 * 2 + j;
+            memcpy(&two[j], (const char *)(uintptr_t)w->value[8 * i + row][0] + 2 * column, 2);
+        }
+        x[i] = two[0] | (uint32_t)two[1] << 16;
+    }
+    wait_for_warp(site);
+}
+
+void emulated_copy(const char *file, int line, void *to, const void *from, int bytes, bool there)
+{
+    const struct emulated_site site = {file, line};
+    struct thread *t = device.now;
+    if ((uintptr_t)to % (unsigned)bytes || (there && (uintptr_t)from % (unsigned)bytes))
+        refuse("a copy does not begin at a multiple of its size", t, site, site);
+    if (t->copies == COPIES_MAX)
+        abort();
+    memset(to, 0xff, (size_t)bytes);
+    t->copy[t->copies++] = (struct copy){to, there ? from : NULL, (size_t)bytes};
+    emulated_point();
+}
+
+void emulated_copies_wait(void)
+{
+    struct thread *t = device.now;
+    emulated_point();
+    end_here();
+    for (int i = 0; i < t->copies; i++)
+        if (t->copy[i].from)
+            memcpy(t->copy[i].to, t->copy[i].from, t->copy[i].bytes);
+        else
+            memset(t->copy[i].to, 0, t->copy[i].bytes);
+    t->copies = 0;
+}
+
 /* ---- blocks ---- */
 
 void *emulated_shared(int key, size_t bytes)
@@ -346,6 +406,9 @@ static void run_thread(void *arg)
     (void)arg;
     emulated_self = device.now->self;
     device.kernel->run(device.args);
+    const struct emulated_site end = {"the end", 0};
+    if (device.now->copies)
+        refuse("nobody waited for a copy", device.now, end, end);
 }
 
 static void block_begin(struct block *b, int number)
@@ -354,7 +417,9 @@ static void block_begin(struct block *b, int number)
     b->thread = zeroed((size_t)b->threads, sizeof *b->thread);
     for (int i = 0; i < b->threads; i++) {
         struct thread *t = &b->thread[i];
-        *t = (struct thread){take_stack(), b, {i, number, device.e->blocks}, RUNS, {NULL, 0}, 0};
+        t->fiber = take_stack();
+        t->block = b;
+        t->self = (struct emulated_thread){i, number, device.e->blocks};
         fiber_start(t->fiber, run_thread, NULL);
         make_ready(t);
     }

@@ -14,10 +14,13 @@
  * It changes at each word that a real GPU may change it at: barriers, fences, warp exchanges, atomics,
  * POINT. Bounds of device memory and of SHARED arrays are the address sanitizer's. Refused with a sentence in
  * e.wrong: a barrier or an exchange that some threads of the block or warp do not come to, or come to at
- * another place.
+ * another place; copies and matrices at odd places; copies that nobody waited for.
  *
- * What it can't show: the memory model between blocks (here stores are seen in order), the order of
- * asynchronous copies, the rounding of matrix units, registers, speed. */
+ * A copy into shared memory spoils its place as soon as it is asked for, and is done when its thread waits:
+ * who reads there too early, or still reads what was there before, sees NaNs.
+ *
+ * What it can't show: the memory model between blocks (here stores are seen in order), the rounding of matrix
+ * units, registers, speed. */
 #ifndef RM_TESTS_CUDA_EMULATOR_H
 #define RM_TESTS_CUDA_EMULATOR_H
 
@@ -89,6 +92,11 @@ float emulated_log_of(float x);
 /* One warp's m16n8k16 product of bf16 with sums in fp32, each thread with its own parts. */
 void emulated_mma_bf16(const char *file, int line, float d[4], const uint32_t a[4], const uint32_t b[2],
                        const float c[4]);
+/* Four 8 x 8 matrices: lane 8 i + r says where row r of matrix i is. */
+void emulated_matrix(const char *file, int line, uint32_t x[4], const void *at, bool turned);
+/* Spoils what is to be there; the bytes, or zeros, come when this thread waits. */
+void emulated_copy(const char *file, int line, void *to, const void *from, int bytes, bool there);
+void emulated_copies_wait(void);
 
 #define KERNEL(name, threads_)                                                                               \
     static void name##_thread(const struct name##_args a);                                                   \
@@ -102,8 +110,9 @@ void emulated_mma_bf16(const char *file, int line, float d[4], const uint32_t a[
     static const struct emulated_kernel *const name##_listed                                                 \
         __attribute__((used, section("emulated_kernels"))) = &emulated_##name;                               \
     static void name##_thread
-#define DEVICE                    static inline
-#define SHARED(type, name, count) type *const name = emulated_shared(__COUNTER__, sizeof(type) * (count))
+#define KERNEL_DENSE(name, threads, blocks) KERNEL(name, threads)
+#define DEVICE                              static inline
+#define SHARED(type, name, count)           type *const name = emulated_shared(__COUNTER__, sizeof(type) * (count))
 
 #define THREAD    (emulated_self.thread)
 #define BLOCK     (emulated_self.block)
@@ -111,14 +120,21 @@ void emulated_mma_bf16(const char *file, int line, float d[4], const uint32_t a[
 #define BARRIER() emulated_barrier(__FILE__, __LINE__)
 #define FENCE()   emulated_fence()
 #define UNROLL
-#define POINT() emulated_point()
+#define ROLLED
+#define POINT()   emulated_point()
+#define opaque(x) (x)
 
 #define warp_down(x, n)     ((uint32_t)emulated_down(__FILE__, __LINE__, (uint32_t)(x), (n)))
 #define warp_xor(x, n)      ((uint32_t)emulated_xor(__FILE__, __LINE__, (uint32_t)(x), (n)))
 #define warp_down_u64(x, n) emulated_down(__FILE__, __LINE__, (uint64_t)(x), (n))
 #define warp_down_double(x, n)                                                                               \
     emulated_double(emulated_down(__FILE__, __LINE__, emulated_double_bits(x), (n)))
-#define mma_bf16(d, a, b, c) emulated_mma_bf16(__FILE__, __LINE__, (d), (a), (b), (c))
+#define mma_bf16(d, a, b, c)     emulated_mma_bf16(__FILE__, __LINE__, (d), (a), (b), (c))
+#define matrix_rows(x, at)       emulated_matrix(__FILE__, __LINE__, (x), (at), false)
+#define matrix_columns(x, at)    emulated_matrix(__FILE__, __LINE__, (x), (at), true)
+#define copy_16(to, from, there) emulated_copy(__FILE__, __LINE__, (to), (from), 16, (there))
+#define copy_4(to, from, there)  emulated_copy(__FILE__, __LINE__, (to), (from), 4, (there))
+#define COPIES_WAIT()            emulated_copies_wait()
 
 static inline double emulated_double(uint64_t bits)
 {
@@ -175,8 +191,14 @@ static inline int32_t to_fixed(float x)
 }
 
 #define square_root(x) __builtin_sqrtf(x)
+#define fused(x, y, z) __builtin_fmaf((x), (y), (z))
 #define two_to(x)      emulated_two_to(x)
 #define log_of(x)      emulated_log_of(x)
+
+static inline float larger(float x, float y)
+{
+    return x > y || y != y ? x : y;
+}
 
 /* As PTX has cvt.rn.bf16.f32: any NaN becomes one. */
 static inline uint16_t half_of(float x)

@@ -6,20 +6,31 @@
  * which C includes, too), and what needs all threads of a block or a warp only by the words below.
  *
  *     KERNEL(name, threads)(struct name_args a)   for blocks of exactly that many threads
- *     SHARED(type, name, count);       an array of the block
+ *     KERNEL_DENSE(name, threads, blocks)(..)     with registers for so many blocks on a processor at a time
+ *     SHARED(type, name, count);       an array of the block, at a multiple of 16 bytes
  *     THREAD, BLOCK, BLOCKS            this thread's number in its block, this block's, how many blocks
  *     BARRIER();                       all threads of the block, or none
  *     FENCE();                         earlier stores are visible on the device before later ones
  *     POINT();                         nothing: here the emulator may change threads, or end all
  *     struct WIDE name { .. }          16 bytes that are read together, of memory of any other type
  *     UNROLL                           before a loop of few turns, whose arrays are to be registers
- *     warp_down(x, n), _u64, _double   the x of lane + n; all 32 lanes, or none
- *     warp_xor(x, n)                   the x, of 32 bits, of lane ^ n; all 32 lanes, or none
+ *     ROLLED                           before a loop that is to stay one
+ *     opaque(x)                        the x, an int, of which nothing is known: what follows from it is
+ * worked out here, and holds no register elsewhere warp_down(x, n), _u64, _double   the x of lane + n; all 32
+ * lanes, or none warp_xor(x, n)                   the x, of 32 bits, of lane ^ n; all 32 lanes, or none
  *     mma_bf16(d, a, b, c)             m16n8k16 with sums in fp32: all 32 lanes, each with its parts
+ *     matrix_rows(x, at)               four 8 x 8 of 16 bits out of shared memory, as mma's parts lie: each
+ *                                      lane says where one row of 16 bytes is, eight lanes a matrix
+ *     matrix_columns(x, at)            the same, each matrix turned
+ *     copy_16(to, from, there)         16 bytes, or zeros, to shared memory, some time until COPIES_WAIT:
+ *     copy_4(to, from, there)          till then nobody may look there
+ *     COPIES_WAIT();                   this thread's copies are done; others see them behind a BARRIER
  *     atomic_max(at, x)                unsigned, of 32 bits
  *     atomic_add_u64(at, x)            modulo 2^64
  *     to_fixed(x)                      int32, nearest even, saturated, 0 for NaN
  *     square_root(x)                   correctly rounded
+ *     fused(x, y, z)                   x * y + z, rounded once
+ *     larger(x, y)                     the one that is no NaN, where only one is
  *     two_to(x)                        2^x, to some 2 units in the last place: the one approximate word
  *     log_of(x)                        natural, to 1 unit in the last place
  *     half_of(x), half_pair(low, high) bf16, nearest even: its 16 bits, and those of two in 32
@@ -35,9 +46,10 @@ enum { WARP = 32 };
 
 #ifdef __CUDACC__
 
-#define KERNEL(name, threads)     extern "C" __global__ void __launch_bounds__(threads) name
-#define DEVICE                    static __device__ __forceinline__
-#define SHARED(type, name, count) __shared__ type name[count]
+#define KERNEL(name, threads)               extern "C" __global__ void __launch_bounds__(threads) name
+#define KERNEL_DENSE(name, threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks) name
+#define DEVICE                              static __device__ __forceinline__
+#define SHARED(type, name, count)           __shared__ __attribute__((aligned(16))) type name[count]
 
 #define THREAD    ((int)threadIdx.x)
 #define BLOCK     ((int)blockIdx.x)
@@ -45,6 +57,7 @@ enum { WARP = 32 };
 #define BARRIER() __syncthreads()
 #define FENCE()   __threadfence()
 #define UNROLL    _Pragma("unroll")
+#define ROLLED    _Pragma("unroll 1")
 #define POINT()   ((void)0)
 
 #define warp_down(x, n)        __shfl_down_sync(0xffffffffu, (uint32_t)(x), (n))
@@ -60,6 +73,14 @@ enum { WARP = 32 };
 #define float_of(bits) __uint_as_float(bits)
 #define square_root(x) __fsqrt_rn(x)
 #define log_of(x)      logf(x)
+#define larger(x, y)   fmaxf((x), (y))
+
+DEVICE int opaque(int x)
+{
+    int y;
+    asm volatile("mov.b32 %0, %1;" : "=r"(y) : "r"(x));
+    return y;
+}
 
 DEVICE float two_to(float x)
 {
@@ -90,6 +111,48 @@ DEVICE void mma_bf16(float d[4], const uint32_t a[4], const uint32_t b[2], const
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]),
           "f"(c[3]));
 }
+
+DEVICE float fused(float x, float y, float z)
+{
+    float sum;
+    asm("fma.rn.ftz.f32 %0, %1, %2, %3;" : "=f"(sum) : "f"(x), "f"(y), "f"(z));
+    return sum;
+}
+
+DEVICE uint32_t shared_place(const void *at)
+{
+    return (uint32_t)__cvta_generic_to_shared(at);
+}
+
+DEVICE void matrix_rows(uint32_t x[4], const void *at)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                 : "r"(shared_place(at)));
+}
+
+DEVICE void matrix_columns(uint32_t x[4], const void *at)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                 : "r"(shared_place(at)));
+}
+
+DEVICE void copy_16(void *to, const void *from, int there)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_place(to)), "l"(from),
+                 "r"(there ? 16 : 0)
+                 : "memory");
+}
+
+DEVICE void copy_4(void *to, const void *from, int there)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_place(to)), "l"(from),
+                 "r"(there ? 4 : 0)
+                 : "memory");
+}
+
+#define COPIES_WAIT() asm volatile("cp.async.wait_all;" ::: "memory")
 
 #endif
 

@@ -123,11 +123,9 @@ static int attention(struct cuda_lane *l, const struct lane_block *b, struct err
     args.dq = lane_at(l->at.dwide);
     args.dk = args.dq + l->width;
     args.dv = args.dq + 2 * l->width;
-    const int64_t warps = ATTEND_THREADS / 32, rows = l->rows * l->layout->shape.heads;
-    if (lane_launch(l, LANE_attend_drift, (rows + warps - 1) / warps, &args, err) < 0 ||
-        lane_launch(l, LANE_attend_keys, lane_attention_blocks(l), &args, err) < 0)
+    if (lane_launch_attention(l, LANE_attend_queries, &args, err) < 0)
         return -1;
-    return lane_launch(l, LANE_attend_queries, lane_attention_blocks(l), &args, err);
+    return lane_launch_attention(l, LANE_attend_keys, &args, err);
 }
 
 static int attend(struct cuda_lane *l, int layer, struct error *err)

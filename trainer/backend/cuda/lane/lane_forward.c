@@ -66,19 +66,13 @@ struct attend_args lane_attention(const struct cuda_lane *l, const struct lane_b
                                 .scale = 1 / sqrtf((float)l->head_size)};
 }
 
-int64_t lane_attention_blocks(const struct cuda_lane *l)
-{
-    const int64_t tiles = (l->layout->shape.context + ATTEND_ROWS - 1) / ATTEND_ROWS;
-    return tiles * l->under_way * l->layout->shape.heads;
-}
-
 /* Leaves attention's branch without its bias. */
 static int attend(struct cuda_lane *l, int layer, struct error *err)
 {
     const struct lane_block *b = &l->at.block[layer];
     const struct attend_args args = lane_attention(l, b);
     if (lane_multiply(l, LANE_QKV, b->norm1, b->attn, b->qkv, b->attn_bias, err) < 0 ||
-        lane_launch(l, LANE_attend, lane_attention_blocks(l), &args, err) < 0)
+        lane_launch_attention(l, LANE_attend, &args, err) < 0)
         return -1;
     return lane_multiply(l, LANE_PROJ, b->mixed, b->proj, l->at.branch, 0, err);
 }

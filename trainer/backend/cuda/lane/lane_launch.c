@@ -8,7 +8,6 @@
 #include "trainer/backend/cuda/kernels/norm.h"
 #include "trainer/backend/cuda/lane/lane_parts.h"
 
-#define attend_drift_args    attend_args
 #define SHAPE(name, threads) [LANE_##name] = {#name, threads, 0, sizeof(struct name##_args)},
 
 static const struct cuda_kernel_shape shapes[LANE_KERNELS] = {LANE_KERNELS_OF_EXACT(SHAPE)
@@ -48,4 +47,14 @@ int lane_launch(struct cuda_lane *l, enum lane_kernel kernel, int64_t blocks, co
 {
     const int most = TURNS * l->full[kernel];
     return cuda_kernel_launch(&l->kernel[kernel], &l->stream, blocks < most ? (int)blocks : most, args, err);
+}
+
+int lane_launch_attention(struct cuda_lane *l, enum lane_kernel kernel, const struct attend_args *args,
+                          struct error *err)
+{
+    const int32_t parts[] = {ATTEND_PARTS(64), ATTEND_KEYS_PARTS(64), ATTEND_QUERIES_PARTS(64)};
+    const int32_t rows = ATTEND_ROWS * (l->head_size > NARROW ? 1 : parts[kernel - LANE_attend]);
+    const int32_t heads = kernel == LANE_attend_keys ? args->key_heads : args->heads;
+    const int32_t blocks = (args->length + rows - 1) / rows * args->sequences * heads;
+    return cuda_kernel_launch(&l->kernel[kernel], &l->stream, blocks, args, err);
 }

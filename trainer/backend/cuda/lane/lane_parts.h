@@ -9,7 +9,6 @@
 /* C(name, threads): each kernel that a lane launches; those of attention are for one width or the other. */
 #define LANE_KERNELS_OF_EXACT(C) C(lanes_add, LANES_ADD_THREADS)
 #define LANE_KERNELS_OF_MODEL(C)                                                                             \
-    C(attend_drift, ATTEND_THREADS)                                                                          \
     C(classify, CLASSIFY_THREADS)                                                                            \
     C(columns, COLUMNS_THREADS)                                                                              \
     C(embed, EMBED_THREADS)                                                                                  \
@@ -140,11 +139,14 @@ int lane_open_kernels(struct cuda_lane *l, const struct cuda_lane_options *optio
 int lane_launch(struct cuda_lane *l, enum lane_kernel kernel, int64_t blocks, const void *args,
                 struct error *err);
 
-/* lane_forward.c: the arguments that both ways of attention have in common; and what there is to do for it.
- */
+/* A block for each of what attention's kernels do by blocks, and the GPU takes the next one as soon as one is
+ * done: they are not equally long. */
 struct attend_args;
+int lane_launch_attention(struct cuda_lane *l, enum lane_kernel kernel, const struct attend_args *args,
+                          struct error *err);
+
+/* lane_forward.c: the arguments that both ways of attention have in common. */
 struct attend_args lane_attention(const struct cuda_lane *l, const struct lane_block *b);
-int64_t lane_attention_blocks(const struct cuda_lane *l);
 
 /* lane_queue.c: all of a lane's work, from its tokens to its losses. */
 int lane_queue(struct cuda_lane *l, struct error *err);

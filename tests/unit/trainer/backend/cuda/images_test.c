@@ -118,10 +118,9 @@ Test(images, the_exact_half_has_each_barrier_and_each_fence)
 }
 
 static const char *const model_kernels[] = {
-    "attend_64",         "attend_128",         "attend_drift", "attend_keys_64", "attend_keys_128",
-    "attend_queries_64", "attend_queries_128", "classify",     "columns",        "embed",
-    "embed_places",      "embed_tokens",       "gelu",         "gelu_back",      "halve",
-    "norm_back",         "norm_rows"};
+    "attend_64", "attend_128", "attend_keys_64", "attend_keys_128", "attend_queries_64", "attend_queries_128",
+    "classify",  "columns",    "embed",          "embed_places",    "embed_tokens",      "gelu",
+    "gelu_back", "halve",      "norm_back",      "norm_rows"};
 enum { MODEL_KERNELS = sizeof model_kernels / sizeof *model_kernels };
 
 /* How often `what` stands in the code of that kernel. */
@@ -138,15 +137,16 @@ static int count_in_kernel(const char *text, const char *kernel, const char *wha
     return count;
 }
 
-/* A logarithm is the compiler's own function, with 12 of them; attention takes two. */
+/* A logarithm is the compiler's own function, with 12 of them; attention takes two for each sixteen rows. */
 static int fused_most(const char *kernel)
 {
     if (!strcmp(kernel, "classify"))
         return 12;
-    return !strcmp(kernel, "attend_64") || !strcmp(kernel, "attend_128") ? 24 : 0;
+    return !strcmp(kernel, "attend_64") ? 48 : !strcmp(kernel, "attend_128") ? 24 : 0;
 }
 
-/* The exponential alone is approximate, and only in logarithms is anything fused. */
+/* The exponential alone is approximate, and only in logarithms is anything fused that no kernel has asked
+ * for. */
 Test(images, the_model_rounds_each_operation_by_itself_but_for_exponentials)
 {
     static const char *const banned[] = {"div.full", "div.approx",  "rcp.approx", "rsqrt.",
@@ -156,9 +156,11 @@ Test(images, the_model_rounds_each_operation_by_itself_but_for_exponentials)
     has_entries(text, model_kernels, MODEL_KERNELS);
     for (size_t i = 0; i < sizeof banned / sizeof *banned; i++)
         cr_assert_eq(count_of(text, banned[i]), 0, "%s", banned[i]);
-    for (int i = 0; i < MODEL_KERNELS; i++)
-        cr_assert_leq(count_in_kernel(text, model_kernels[i], "fma."), fused_most(model_kernels[i]), "%s",
-                      model_kernels[i]);
+    for (int i = 0; i < MODEL_KERNELS; i++) {
+        const int asked = count_in_kernel(text, model_kernels[i], "// begin inline asm\n\tfma.rn.ftz.f32");
+        cr_assert_leq(count_in_kernel(text, model_kernels[i], "fma.") - asked, fused_most(model_kernels[i]),
+                      "%s", model_kernels[i]);
+    }
     cr_assert_eq(count_of(text, ".approx"), count_of(text, "ex2.approx.ftz.f32"));
     cr_assert_gt(count_of(text, "ex2.approx.ftz.f32"), 0);
     cr_assert_gt(count_of(text, "cvt.rn.bf16.f32"), 0);
@@ -180,12 +182,12 @@ static int number_of(const char *at, const char *before, const char *after)
 /* The compiler holds sums of columns to 64 registers, two short of what they need. */
 static int may_spill(const char *name)
 {
-    return !strcmp(name, "attend_keys_128") ? 128 : !strcmp(name, "columns") ? 8 : 0;
+    return strstr(name, "attend_keys_") ? 128 : !strcmp(name, "columns") ? 8 : 0;
 }
 
-/* Attention holds its sums in registers, and of the widest head a few bytes more than there are; its tiles
- * are shared. A norm holds a row, and on its way back two sums of its columns; sums of columns read sixteen
- * numbers before they add one. All others leave room for a thousand threads on each processor. */
+/* Attention holds its sums in registers, and of its keys a few bytes more than there are; its tiles are
+ * shared. A norm holds a row, and on its way back two sums of its columns; sums of columns read 32 numbers
+ * before they add one. All others leave room for a thousand threads on each processor. */
 static int fits(const char *name, const char *says)
 {
     const bool tiles =
@@ -195,7 +197,7 @@ static int fits(const char *name, const char *says)
     const int spilled = number_of(says, "bytes stack frame, ", " bytes spill stores"),
               stack = number_of(says, "    ", " bytes stack frame");
     cr_assert(registers > 0 && registers <= (tiles ? 255 : 64), "%s: %d registers", name, registers);
-    cr_assert(shared <= (tiles ? 36 << 10 : 4096), "%s: %d bytes of shared memory", name, shared);
+    cr_assert(shared <= (tiles ? 38 << 10 : 4096), "%s: %d bytes of shared memory", name, shared);
     cr_assert(spilled >= 0 && spilled <= may_spill(name), "%s: %d bytes", name, spilled);
     cr_assert_eq(stack, spilled, "%s: %d bytes of stack beside what is spilled", name, stack - spilled);
     return shared;

@@ -136,6 +136,49 @@ Test(emulator, the_matrix_instruction_is_the_product_of_its_documented_parts)
     }
 }
 
+/* As the manual has it: a register has two neighbours of row lane / 4, or of column lane / 4 where turned. */
+Test(emulator, matrices_out_of_shared_memory_lie_as_documented)
+{
+    uint16_t from[4 * 8 * 8];
+    uint32_t to[32 * 4];
+    for (int i = 0; i < 4 * 8 * 8; i++)
+        from[i] = (uint16_t)(1000 + i);
+    for (int turned = 0; turned < 2; turned++) {
+        const struct matrices_args args = {from, to, turned};
+        struct emulation e = {.blocks = 1, .seed = 3};
+        cr_assert(emulate(&e, &emulated_matrices, &args), "%s", e.wrong);
+        for (int lane = 0; lane < 32; lane++)
+            for (int i = 0; i < 4; i++) {
+                const int across = lane % 4 * 2,
+                          first = turned ? 8 * across + lane / 4 : lane / 4 * 8 + across;
+                const uint32_t low = from[64 * i + first], high = from[64 * i + first + (turned ? 8 : 1)];
+                cr_assert_eq(to[4 * lane + i], low | high << 16, "lane %d, register %d", lane, i);
+            }
+    }
+}
+
+Test(emulator, a_copy_is_there_once_it_was_waited_for_and_not_before)
+{
+    uint32_t from[32 * 4], to[32 * 4];
+    for (uint32_t i = 0; i < 32 * 4; i++)
+        from[i] = 1000 + i;
+    struct copies_args args = {from, to, WAITS};
+    struct emulation e = {.blocks = 1, .seed = 3};
+    cr_assert(emulate(&e, &emulated_copies, &args), "%s", e.wrong);
+    for (int i = 0; i < 32 * 4; i++)
+        cr_assert_eq(to[i], i / 4 % 2 ? from[(i + 4) % 128] : 0, "word %d", i);
+    args.how = WAITS_LATE;
+    cr_assert(emulate(&e, &emulated_copies, &args), "%s", e.wrong);
+    for (int i = 0; i < 32 * 4; i++)
+        cr_assert_eq(to[i], 0xffffffff, "word %d", i);
+    args.how = NEVER_WAITS;
+    cr_assert_not(emulate(&e, &emulated_copies, &args));
+    cr_assert(strstr(e.wrong, "nobody waited for a copy"), "%s", e.wrong);
+    args.how = AT_ODD_PLACE;
+    cr_assert_not(emulate(&e, &emulated_copies, &args));
+    cr_assert(strstr(e.wrong, "a copy does not begin at a multiple of its size"), "%s", e.wrong);
+}
+
 Test(emulator, lanes_swap_with_those_whose_number_has_other_bits)
 {
     uint32_t from[64], to[64];

@@ -61,3 +61,32 @@ KERNEL(product, WARP)(const struct product_args a)
     for (int i = 0; i < 4; i++)
         a.d[at[i]] = out[i];
 }
+
+KERNEL(matrices, WARP)(const struct matrices_args a)
+{
+    SHARED(uint16_t, rows, 4 * 8 * 8);
+    uint32_t x[4];
+    for (int i = THREAD; i < 4 * 8 * 8; i += WARP)
+        rows[i] = a.from[i];
+    BARRIER();
+    if (a.turned)
+        matrix_columns(x, rows + 8 * THREAD);
+    else
+        matrix_rows(x, rows + 8 * THREAD);
+    for (int i = 0; i < 4; i++)
+        a.to[4 * THREAD + i] = x[i];
+}
+
+KERNEL(copies, WARP)(const struct copies_args a)
+{
+    SHARED(uint32_t, part, 4 * WARP + 4);
+    copy_16(part + 4 * THREAD + (a.how == AT_ODD_PLACE), a.from + 4 * THREAD, THREAD % 2 == 0);
+    if (a.how == WAITS)
+        COPIES_WAIT();
+    BARRIER();
+    for (int i = 0; i < 4; i++)
+        a.to[4 * THREAD + i] = part[4 * ((THREAD + 1) % WARP) + i];
+    BARRIER();
+    if (a.how == WAITS_LATE)
+        COPIES_WAIT();
+}

@@ -32,6 +32,22 @@ struct swap_args {
     int n;
 };
 
-extern const struct emulated_kernel emulated_halves, emulated_mistake, emulated_product, emulated_swap;
+/* Four matrices out of shared memory, one warp. */
+struct matrices_args {
+    const uint16_t *from; // (4, 8, 8)
+    uint32_t *to;         // (32, 4): each lane's registers
+    int turned;
+};
+
+/* 32 threads copy four words each, of which the odd threads' are not there, and each reads its neighbour's.
+ */
+struct copies_args {
+    const uint32_t *from; // (32, 4)
+    uint32_t *to;         // (32, 4)
+    enum { WAITS, NEVER_WAITS, WAITS_LATE, AT_ODD_PLACE } how;
+};
+
+extern const struct emulated_kernel emulated_halves, emulated_mistake, emulated_product, emulated_swap,
+    emulated_matrices, emulated_copies;
 
 #endif
