@@ -31,7 +31,8 @@ def somebody_answers(address=LINK_LOCAL, port=80, within=1.0):
 
 class Metadata:
     """cloud: "aws", "gce" or "azure". What stands there is in `pages` (of Azure: of its machine); `faults` are (path part, function of the handler) that
-    go before all else while they are there. `asked` are the (method, path) that came."""
+    go before all else while they are there. `asked` are the (method, path) that came. Of Azure: `started` are the events that somebody had begin, each
+    time that it was said; `starting` is called with an event's name before it is answered."""
 
     def __init__(self, cloud, address="127.0.0.1", port=0, clock=time.time):
         if port and somebody_answers(address, port):
@@ -42,6 +43,7 @@ class Metadata:
         self.pages = dict(PAGES[cloud])
         self.etags = {name: secrets.token_hex(8) for name in self.pages}
         self.incarnation, self.events, self.name = 1, [], "gpu_3"
+        self.started, self.starting = [], lambda ident: None
         self.stopping = False
         rig = self
 
@@ -77,6 +79,20 @@ class Metadata:
         with self.news:
             self.events, self.incarnation = list(events), self.incarnation + 1
             self.news.notify_all()
+
+    def start(self, idents):
+        """What Azure does when it is told that events may begin; False: there is none such."""
+        with self.news:
+            known = {e["EventId"]: e for e in self.events}
+            if not idents or any(ident not in known for ident in idents):
+                return False
+            for ident in idents:
+                self.started.append(ident)
+                if known[ident]["EventStatus"] == "Scheduled":
+                    known[ident].update(EventStatus="Started", NotBefore="")
+            self.incarnation += 1
+            self.news.notify_all()
+            return True
 
     def forget_tokens(self):
         self.tokens.clear()
@@ -149,7 +165,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 return
         getattr(self, m.cloud)(urlsplit(self.path))
 
-    do_GET = do_PUT = handle_one
+    do_GET = do_PUT = do_POST = handle_one
 
     def aws(self, url):
         m = self.metadata
@@ -196,6 +212,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         m = self.metadata
         if self.headers.get("Metadata") != "true" or "api-version" not in url.query:
             self.say(400, json.dumps({"error": "Bad request. Required metadata header not specified"}))
+        elif self.command == "POST" and url.path == "/metadata/scheduledevents":
+            self.start_events()
         elif self.command != "GET":
             self.say(405)
         elif url.path == "/metadata/instance/compute/name":
@@ -206,3 +224,15 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.say(200, json.dumps({"DocumentIncarnation": m.incarnation, "Events": m.events}))
         else:
             self.say(404)
+
+    def start_events(self):
+        """{"StartRequests": [{"EventId": "..."}]}, and no word else."""
+        try:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            idents = [request["EventId"] for request in body["StartRequests"]]
+            whole = body == {"StartRequests": [{"EventId": ident} for ident in idents]}
+        except (TypeError, ValueError, KeyError):
+            whole, idents = False, []
+        for ident in idents:
+            self.metadata.starting(ident)
+        self.say(*((200, "") if whole and self.metadata.start(idents) else (400, json.dumps({"error": "Bad request. Invalid body"}))))
