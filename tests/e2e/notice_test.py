@@ -209,6 +209,18 @@ def test_a_clock_that_is_ten_minutes_off_moves_no_deadline(node, off):
         assert len(told) == 1 and 0 < told[0]["leftMs"] <= 101000, told
 
 
+def test_azures_first_answer_is_waited_for_longer_than_any_other(node):
+    """It may take two minutes: here longer than a question may else take."""
+    with Metadata("azure", switched_on_in=7) as metadata:
+        metadata.reclaim(100)
+        process = node("127.0.0.1", metadata.url, port=0)
+        rig.until(lambda: any("scheduledevents" in path for _, path in metadata.asked), "it has asked", rig.DEADLINE_S)
+        assert not notices("127.0.0.1", port=process.port)["complete"]
+        rig.until(lambda: notices("127.0.0.1", port=process.port)["complete"], "it is answered", rig.DEADLINE_S)
+        assert [n["source"] for n in notices("127.0.0.1", port=process.port)["notices"]] == ["azure-scheduled-event"]
+        assert "nothing to rely on" not in "".join(process.said), process.said
+
+
 def test_planned_maintenance_whose_earliest_moment_is_over_moves_nobody_and_a_spot_machine_has_some_seconds(pods):
     """NotBefore is the earliest time alone, and an event of AWS stays active for hours after it."""
     group = pods(ENDLESS)

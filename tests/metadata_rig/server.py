@@ -32,9 +32,10 @@ def somebody_answers(address=LINK_LOCAL, port=80, within=1.0):
 class Metadata:
     """cloud: "aws", "gce" or "azure". What stands there is in `pages` (of Azure: of its machine); `faults` are (path part, function of the handler) that
     go before all else while they are there. `asked` are the (method, path) that came. Of Azure: `started` are the events that somebody had begin, each
-    time that it was said; `starting` is called with an event's name before it is answered."""
+    time that it was said; `starting` is called with an event's name before it is answered; its first answer about events takes `switched_on_in`
+    seconds, up to two minutes by Azure's own word, as that is what switches its service on."""
 
-    def __init__(self, cloud, address="127.0.0.1", port=0, clock=time.time):
+    def __init__(self, cloud, address="127.0.0.1", port=0, clock=time.time, switched_on_in=0):
         if port and somebody_answers(address, port):
             raise RuntimeError(f"somebody answers on {address} already, perhaps as this machine has metadata of its own: no test may stand in its way")
         self.cloud, self.clock = cloud, clock
@@ -44,6 +45,7 @@ class Metadata:
         self.etags = {name: secrets.token_hex(8) for name in self.pages}
         self.incarnation, self.events, self.name = 1, [], "gpu_3"
         self.started, self.starting = [], lambda ident: None
+        self.switched_on_in = switched_on_in
         self.stopping = False
         rig = self
 
@@ -221,9 +223,17 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif url.path.startswith("/metadata/instance/compute/") and url.path.rpartition("/")[2] in m.pages:
             self.say(200, m.pages[url.path.rpartition("/")[2]])
         elif url.path == "/metadata/scheduledevents":
+            self.switch_on()
             self.say(200, json.dumps({"DocumentIncarnation": m.incarnation, "Events": m.events}))
         else:
             self.say(404)
+
+    def switch_on(self):
+        """Only the first one waits: who asks meanwhile, too, would be answered at once."""
+        m = self.metadata
+        with m.news:
+            seconds, m.switched_on_in = m.switched_on_in, 0
+            m.news.wait_for(lambda: m.stopping, seconds)
 
     def start_events(self):
         """{"StartRequests": [{"EventId": "..."}]}, and no word else."""
