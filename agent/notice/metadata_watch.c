@@ -8,7 +8,7 @@
 #include "common/base/date.h"
 #include "common/base/str.h"
 #include "common/notice/metadata.h"
-#include "common/notice/start.h"
+#include "common/notice/start_request.h"
 #include "common/os/clock.h"
 #include "common/os/log.h"
 

@@ -315,7 +315,7 @@ def test_azure_hears_once_that_a_machine_may_go_when_its_only_worker_has_left_an
 
 def test_who_is_to_let_its_machine_go_has_to_ask_the_metadata_itself(pods):
     group = pods(ENDLESS)
-    for env, why in (({"RINGMASTER_METADATA_START": "true"}, "RINGMASTER_METADATA_START=true wants RINGMASTER_METADATA"),
+    for env, why in (({"RINGMASTER_METADATA_START": "true"}, "RINGMASTER_METADATA_START wants RINGMASTER_METADATA"),
                      ({"RINGMASTER_METADATA_START": "yes", "RINGMASTER_METADATA": "http://127.0.0.1:9"}, 'true or false, not "yes"')):
         worker = group.worker(len(group.programs), env=env)
         assert worker.wait() == 2 and why in worker.text(), worker.text()

@@ -63,7 +63,7 @@ void settings_vary(const struct sim *sim, struct rdzv_settings *s)
     vary_time(sim, SETTING_START_TIMEOUT, 10 * RM_S, 60 * RM_S, &s->start_timeout);
     vary_time(sim, SETTING_STEP_TIMEOUT, RM_S, 8 * RM_S, &s->step_timeout);
     vary_time(sim, SETTING_END_TIMEOUT, 10 * RM_S, 80 * RM_S, &s->end_timeout);
-    vary_time(sim, SETTING_SAVE_PATIENCE, 20 * RM_S, 180 * RM_S, &s->save_patience);
+    vary_time(sim, SETTING_SAVE_PATIENCE, 100 * RM_S, 200 * RM_S, &s->save_patience);
     vary_time(sim, SETTING_PROBE_FIRST, 50 * RM_MS, 2 * RM_S, &s->probe_first);
     vary_time(sim, SETTING_PROBE_MOST, 2 * RM_S, 10 * RM_S, &s->probe_most);
     if (sim->scenario.strict) /* else too many failures are none */

@@ -3,8 +3,8 @@
  *
  * Only what is planned for this machine and no other is begun: an event that names two would end another
  * one's work, and one that has begun needs no word. No other cloud knows such a word. */
-#ifndef RM_NOTICE_START_H
-#define RM_NOTICE_START_H
+#ifndef RM_NOTICE_START_REQUEST_H
+#define RM_NOTICE_START_REQUEST_H
 
 #include "common/base/str.h"
 #include "common/notice/watch.h"

@@ -1,5 +1,5 @@
 /* Which of a machine's events its cloud is told to begin with, and how. */
-#include "common/notice/start.h"
+#include "common/notice/start_request.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static void dismiss(void)
     str_clear(&request.body);
 }
 
-Test(start, what_names_this_machine_alone_is_asked_for_by_its_name_in_azures_words, .init = arrange,
+Test(start_request, what_names_this_machine_alone_is_asked_for_by_its_name_in_azures_words, .init = arrange,
      .fini = dismiss)
 {
     hear(WATCH_AZURE, NOTICE_AZURE, "f020ba2e-3bc0-4c40-a10b-86575a9eabd5", true);
@@ -44,7 +44,7 @@ Test(start, what_names_this_machine_alone_is_asked_for_by_its_name_in_azures_wor
     cr_assert_eq(request.events, 1);
 }
 
-Test(start, another_machines_event_beside_it_is_left_alone, .init = arrange, .fini = dismiss)
+Test(start_request, another_machines_event_beside_it_is_left_alone, .init = arrange, .fini = dismiss)
 {
     hear(WATCH_AZURE, NOTICE_AZURE, "E-1", false);
     cr_assert_not(start_request_write(&w, &request));
@@ -53,7 +53,7 @@ Test(start, another_machines_event_beside_it_is_left_alone, .init = arrange, .fi
     cr_assert_str_eq(str_text(&request.body), "{\"StartRequests\":[{\"EventId\":\"E-2\"}]}");
 }
 
-Test(start, no_other_clouds_notice_is_begun, .init = arrange)
+Test(start_request, no_other_clouds_notice_is_begun, .init = arrange)
 {
     hear(WATCH_AWS, NOTICE_AWS_SPOT, "E-1", true);
     cr_assert_not(start_request_write(&w, &request));
@@ -62,14 +62,14 @@ Test(start, no_other_clouds_notice_is_begun, .init = arrange)
 }
 
 /* The newest word counts: a second machine was named, or it has begun. */
-Test(start, what_is_told_again_of_an_event_counts, .init = arrange)
+Test(start_request, what_is_told_again_of_an_event_counts, .init = arrange)
 {
     hear(WATCH_AZURE, NOTICE_AZURE, "E-1", true);
     hear(WATCH_AZURE, NOTICE_AZURE, "E-1", false);
     cr_assert_not(start_request_write(&w, &request));
 }
 
-Test(start, as_many_as_there_may_be_have_room, .init = arrange, .fini = dismiss)
+Test(start_request, as_many_as_there_may_be_have_room, .init = arrange, .fini = dismiss)
 {
     for (int i = 0; i < NOTICES_MAX; i++) {
         char id[NOTICE_ID_MAX];

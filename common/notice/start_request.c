@@ -1,5 +1,5 @@
 /* Writes the request by which Azure begins with its events sooner. */
-#include "common/notice/start.h"
+#include "common/notice/start_request.h"
 
 #include "common/base/assert.h"
 #include "common/notice/metadata.h"
