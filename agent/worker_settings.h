@@ -1,4 +1,5 @@
-/* What the agent's core is told when it is opened: by the command line, the job, and the pod's environment. */
+/* What the agent's core is told when it is opened: by the command line, the job, and the pod's environment.
+ */
 #ifndef RM_AGENT_WORKER_SETTINGS_H
 #define RM_AGENT_WORKER_SETTINGS_H
 

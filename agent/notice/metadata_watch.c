@@ -181,8 +181,8 @@ bool metadata_watch_start(struct metadata_watch *m, void (*done)(void *ctx), voi
     m->start.ctx = ctx;
     if (send_start(m, &err) == 0)
         return true;
-    log_warn("the machine goes when its cloud says: it can't be told that it may", "at=%s why=\"%s\"", m->base,
-             err.text);
+    log_warn("the machine goes when its cloud says: it can't be told that it may", "at=%s why=\"%s\"",
+             m->base, err.text);
     return false;
 }
 

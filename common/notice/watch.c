@@ -67,7 +67,8 @@ static const struct topic_row topics[TOPICS] = {
                              NOTICE_GCE_PREEMPTED, true, 0, (HANG_S + 15) * RM_S, 30 * RM_S},
     [TOPIC_GCE_MAINTENANCE] = {WATCH_GCE, "/computeMetadata/v1/instance/maintenance-event", GCE_HEADER,
                                NOTICE_GCE_MAINTENANCE, true, 0, (HANG_S + 15) * RM_S, 60 * RM_S},
-    [TOPIC_AZURE_EVENTS] = {WATCH_AZURE, METADATA_AZURE_EVENTS_PATH, AZURE_HEADER, NOTICE_AZURE, false, RM_S, 5 * RM_S, 30 * RM_S},
+    [TOPIC_AZURE_EVENTS] = {WATCH_AZURE, METADATA_AZURE_EVENTS_PATH, AZURE_HEADER, NOTICE_AZURE, false, RM_S,
+                            5 * RM_S, 30 * RM_S},
 };
 
 static const char *const cloud_names[] = {"", "aws", "gce", "azure"};

@@ -314,7 +314,8 @@ int node_spawn(struct sim *sim, int worker, int attempt, bool stranger)
                                       .incarnation = (uint64_t)node + 1,
                                       .agent_pid = 1000 * (node + 1),
                                       .heartbeat = sim->settings.heartbeat,
-                                      .lost_after = sim->scenario.unsupervised ? RM_NEVER : sim->settings.lost_after};
+                                      .lost_after =
+                                          sim->scenario.unsupervised ? RM_NEVER : sim->settings.lost_after};
     text_copy(settings.job, sizeof settings.job, "sim");
     n->machine = liar_machine(sim, node);
     snprintf(settings.machine, sizeof settings.machine, "machine-%d", n->machine);

@@ -60,7 +60,7 @@ void settings_vary(const struct sim *sim, struct rdzv_settings *s)
     vary_time(sim, SETTING_JOIN_WINDOW, RM_MS, 2 * RM_S, &s->join_window);
     vary_time(sim, SETTING_FIRST_WINDOW, 0, 2 * RM_S, &s->first_window);
     vary_time(sim, SETTING_FORM_TIMEOUT, RM_S, 8 * RM_S, &s->form_timeout);
-    vary_time(sim, SETTING_START_TIMEOUT, 10 * RM_S, 60 * RM_S, &s->start_timeout);
+    vary_time(sim, SETTING_START_TIMEOUT, 25 * RM_S, 60 * RM_S, &s->start_timeout);
     vary_time(sim, SETTING_STEP_TIMEOUT, RM_S, 8 * RM_S, &s->step_timeout);
     vary_time(sim, SETTING_END_TIMEOUT, 10 * RM_S, 80 * RM_S, &s->end_timeout);
     vary_time(sim, SETTING_SAVE_PATIENCE, 100 * RM_S, 200 * RM_S, &s->save_patience);
