@@ -12,7 +12,7 @@ bool start_request_write(const struct watch *w, struct start_request *ret)
         const struct notice *n = &w->notices.at[i];
         if (w->cloud != WATCH_AZURE || n->source != NOTICE_AZURE || !n->startable)
             continue;
-        RM_ASSERT(n->id[0], "an event without a name is to begin");
+        RM_ASSERT(n->id[0], "event %d of %d, without a name, is to begin", i, w->notices.count);
         struct js *entry = js_object();
         js_set_string(entry, "EventId", n->id);
         js_push(list, entry);
