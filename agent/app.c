@@ -17,12 +17,12 @@
 #include "agent/storage/worker_load.h"
 #include "agent/storage/worker_store.h"
 #include "agent/worker_pages.h"
+#include "agent/worker_settings.h"
 #include "common/base/address.h"
 #include "common/loop/stream.h"
 #include "common/net/resolve.h"
 #include "common/net/ws.h"
 #include "common/os/clock.h"
-#include "common/os/config.h"
 #include "common/os/crypto.h"
 #include "common/os/fault.h"
 #include "common/os/file.h"
@@ -43,9 +43,8 @@ static const rm_time left_ends_within = 50 * RM_MS, left_again = 250 * RM_MS;
 static const rm_time goodbye_within = RM_S; /* for the last messages to leave, and the trainer to end */
 /* For a handshake of whose job nothing is known yet: its lostAfter, which may be long, is in the welcome. */
 static const rm_time first_handshake_within = 10 * RM_S;
-/* Between tries to connect in a pod, where a successor takes its time and many agents wait for it. */
+/* What an image of ours has for data that comes from afar. */
 static const char pod_cache[] = "/var/cache/ringmaster";
-static const rm_time pod_retry_first = 100 * RM_MS, pod_retry_most = 2 * RM_S;
 
 /* How far the handshake with the coordinator is. */
 enum stage { STAGE_NONE, STAGE_CONNECTING, STAGE_CHALLENGED, STAGE_SAID_HELLO, STAGE_WELCOME };
@@ -568,34 +567,6 @@ static void parent_closed(void *ctx, const char *why)
 
 /* --- start and end --- */
 
-static const char *machine_of_pod(void)
-{
-    const char *name = config_get(CONFIG_POD_NODE_NAME), *address = config_get(CONFIG_POD_HOST_IP);
-    return name ? name : address ? address : "";
-}
-
-static struct agent_settings settings_of(const struct app_options *options)
-{
-    const struct job_spec *spec = &options->files->spec;
-    bool pod = options->pod != NULL;
-    struct agent_settings s = {
-        .worker = options->worker,
-        .attempt = options->attempt,
-        .agent_pid = getpid(),
-        .heartbeat = spec->elasticity.heartbeat,
-        .lost_after = pod ? RM_NEVER : spec->elasticity.lost_after,
-        .awaits_job = pod,
-        .launcher = job_restarts(spec),
-        .retry_first = pod ? pod_retry_first : 0,
-        .retry_most = pod ? pod_retry_most : 0,
-    };
-    crypto_random(&s.incarnation, sizeof s.incarnation);
-    text_copy(s.job, sizeof s.job, spec->name);
-    text_copy(s.machine, sizeof s.machine, pod ? machine_of_pod() : "");
-    text_copy(s.checkpoint_uri, sizeof s.checkpoint_uri, spec->checkpoint.uri);
-    return s;
-}
-
 static int open_memory(struct app *app, struct error *err)
 {
     uint64_t bytes = (uint64_t)worker_store_snapshot_bytes(&app->options->files->spec);
@@ -702,7 +673,7 @@ static int open_parts(struct app *app, struct error *err)
 
 static int app_open(struct app *app, const struct app_options *options, struct error *err)
 {
-    struct agent_settings settings = settings_of(options);
+    struct agent_settings settings = worker_settings(options);
     *app = (struct app){.options = options,
                         .stage_until = RM_NEVER,
                         .state_fd = -1,
@@ -746,6 +717,12 @@ static bool store_calls_return(struct app *app)
     }
     loop_timer_free(timer);
     return returned;
+}
+
+/* A program that runs on may be saving what it alone knows of. */
+static bool has_left(const struct app *app)
+{
+    return !app->exit_code && agent_has_left(app->agent) && !(app->left.timer && trainer_up(app));
 }
 
 static void leave_calls_behind(struct app *app, int exit_code)
@@ -793,6 +770,8 @@ int app_run(const struct app_options *options, struct error *err)
         result = app->exit_code;
         if (!store_calls_return(app))
             leave_calls_behind(app, result);
+        if (has_left(app))
+            listener_let_machine_go(app->listener);
     }
     app_close(app);
     free(app);

@@ -389,12 +389,15 @@ def tool(label, command):
 
 
 SEEDS, CROWD_SEEDS, PROGRAM_SEEDS = 40000, 500, 10000
+# The first of these, by the same programs: among the unit tests of the preset `test`.
+UNIT_SEEDS, UNIT_CROWD_SEEDS, UNIT_PROGRAM_SEEDS = 5000, 60, 1000
 
 
-def seeds(explore, count=SEEDS):
-    """The same for every commit, so that a check says something of the commit; or, to explore, where none has looked before."""
+def seeds(explore, count=SEEDS, before=UNIT_SEEDS):
+    """The same for every commit, so that a check says something of the commit, without those that this check has run before; or, to
+    explore, where none has looked before."""
     if not explore:
-        return f"1..{count}"
+        return f"{before + 1}..{count}"
     code, head = run_logged(["git", "rev-parse", "HEAD"])
     first = 10_000_000 + (int(head[:12], 16) % 10**9 if code == 0 else 0)
     return f"{first}..{first + count - 1}"
@@ -440,8 +443,9 @@ def patient_tools(explore, turn):
     mutate += [] if explore else ["--seed", str(1 + (turn or 0))]
     total.add(arm64())
     total.add(tool("simulator", ["build/test/tests/ringmaster-sim", "--seeds", seeds(explore)]))
-    total.add(tool("simulator, 64 workers", ["build/test/tests/ringmaster-sim", "--crowd", "--seeds", seeds(explore, CROWD_SEEDS)]))
-    total.add(tool("simulator of programs", ["build/test/tests/ringmaster-sim-programs", "--seeds", seeds(explore, PROGRAM_SEEDS)]))
+    total.add(tool("simulator, 64 workers", ["build/test/tests/ringmaster-sim", "--crowd", "--seeds", seeds(explore, CROWD_SEEDS, UNIT_CROWD_SEEDS)]))
+    total.add(tool("simulator of programs",
+                   ["build/test/tests/ringmaster-sim-programs", "--seeds", seeds(explore, PROGRAM_SEEDS, UNIT_PROGRAM_SEEDS)]))
     total.add(tool("analyze", ["tools/analyze"]))
     total.add(tool("fuzz", ["tools/fuzz", *mutate]))
     return total
@@ -450,7 +454,7 @@ def patient_tools(explore, turn):
 def in_the_foreground(fast, presets, turn):
     """What needs the processor and whose outcome others' load could blur."""
     total = Count()
-    total.add(pytest("layout", ["tests/layout"], workers=1))
+    total.add(pytest("layout", ["tests/layout"]))
     for preset in presets[:2]:
         total.add(unit_tests(preset))
     total.add(second_opinion("test"))

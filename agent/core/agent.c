@@ -84,6 +84,11 @@ bool agent_is_leaving(const struct agent *st)
     return st->leaving;
 }
 
+bool agent_has_left(const struct agent *st)
+{
+    return st->leaving && st->released && !st->unneeded && !st->writing && !st->publishing;
+}
+
 bool agent_fits_elsewhere(const struct agent *st)
 {
     return st->elsewhere;

@@ -142,6 +142,8 @@ void agent_learn(struct agent *st, const char *job, const char *checkpoint_uri, 
 /* What the store work failed by: text, class, person and exit code. */
 void agent_event_blame(struct agent_event *event, const struct error *err);
 bool agent_is_leaving(const struct agent *st);
+/* It was let go while the run goes on, and nothing that it was to write is under way. */
+bool agent_has_left(const struct agent *st);
 bool agent_fits_elsewhere(const struct agent *st); /* it was refused for its machine alone */
 void agent_step(struct agent *st, const struct agent_event *event, rm_time now, struct agent_out *out);
 rm_time agent_deadline(const struct agent *st);

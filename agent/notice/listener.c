@@ -26,6 +26,7 @@ struct listener {
     struct loop_timer *ask_timer, *heed_timer;
     struct listener_options options;
     struct metadata_watch *watch; /* NULL: the machine's agent is asked */
+    bool starts;                  /* the machine is this worker's alone, by a person's word */
     struct http_call *call;
     struct str body;
     char at[RM_ADDRESS_MAX];
@@ -194,7 +195,38 @@ static void ask_node(void *ctx)
         trouble(l, err.text);
 }
 
+/* ---- the machine may go ---- */
+
+static void machine_was_told(void *ctx)
+{
+    *(bool *)ctx = true;
+}
+
+void listener_let_machine_go(struct listener *l)
+{
+    bool told = false;
+    if (!l || !l->starts || !metadata_watch_start(l->watch, machine_was_told, &told))
+        return;
+    while (!told)
+        loop_turn(l->loop, true);
+}
+
 /* ---- start and end ---- */
+
+static int read_starts(struct listener *l, struct error *err)
+{
+    const char *says = config_get(CONFIG_METADATA_START);
+    if (!says || !*says || !strcmp(says, "false"))
+        return 0;
+    if (strcmp(says, "true") != 0)
+        return err_set(err, ERR_USAGE, "%s is true or false, not \"%.40s\"",
+                       config_name(CONFIG_METADATA_START), says);
+    if (!config_get(CONFIG_METADATA))
+        return err_set(err, ERR_USAGE, "%s wants %s, by which this worker asks the metadata itself",
+                       config_name(CONFIG_METADATA_START), config_name(CONFIG_METADATA));
+    l->starts = true;
+    return 0;
+}
 
 static int open_node(struct listener *l, const char *host, const char *port, struct error *err)
 {
@@ -219,9 +251,10 @@ static int open_parts(struct listener *l, struct error *err)
     const char *host = config_get(CONFIG_POD_HOST_IP), *port = config_get(CONFIG_POD_NODE_PORT);
     struct metadata_watch_options watch = {
         .base = config_get(CONFIG_METADATA), .changed = metadata_changed, .ctx = l};
-    if (loop_timer_open(&l->heed_timer, l->loop, heed, l, err) < 0 || http_open(&l->http, l->loop, err) < 0)
+    if (read_starts(l, err) < 0 || loop_timer_open(&l->heed_timer, l->loop, heed, l, err) < 0 ||
+        http_open(&l->http, l->loop, err) < 0)
         return -1;
-    if (host && port)
+    if (host && port && !l->starts) /* who starts asks by itself */
         return open_node(l, host, port, err);
     watch.http = l->http;
     text_copy(l->at, sizeof l->at, watch.base);
@@ -231,7 +264,7 @@ static int open_parts(struct listener *l, struct error *err)
 static bool has_whom_to_ask(void)
 {
     return (config_get(CONFIG_POD_HOST_IP) && config_get(CONFIG_POD_NODE_PORT)) ||
-           config_get(CONFIG_METADATA);
+           config_get(CONFIG_METADATA) || config_get(CONFIG_METADATA_START);
 }
 
 int listener_open(struct listener **ret, struct loop *loop, const struct listener_options *options,

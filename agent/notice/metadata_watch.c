@@ -8,6 +8,7 @@
 #include "common/base/date.h"
 #include "common/base/str.h"
 #include "common/notice/metadata.h"
+#include "common/notice/start_request.h"
 #include "common/os/clock.h"
 #include "common/os/log.h"
 
@@ -28,6 +29,14 @@ struct metadata_watch {
     char base[BASE_MAX];
     struct watch watch;
     struct asked asked[ASKED]; /* the last one: of its pool */
+    struct {
+        struct http_call *call;
+        struct start_request request;
+        struct http_run body;
+        bool told;
+        void (*done)(void *ctx);
+        void *ctx;
+    } start;
 };
 
 static void ask_what_is_due(struct metadata_watch *m);
@@ -124,6 +133,61 @@ static void timer_fired(void *ctx)
     ask_what_is_due(ctx);
 }
 
+/* ---- what is planned is to begin ---- */
+
+static const rm_time start_within = 3 * RM_S; /* the pod that waits for it is about to end */
+
+static void start_answered(void *ctx, const struct http_answer *answer)
+{
+    struct metadata_watch *m = ctx;
+    m->start.call = NULL;
+    if (answer->outcome == HTTP_ANSWERED && answer->status == 200)
+        log_warn("the machine may go now", "at=%s events=%d", m->base, m->start.request.events);
+    else
+        log_warn("the machine goes when its cloud says: it did not hear that it may", //
+                 "at=%s status=%d why=\"%s\"", m->base, answer->status, answer->why);
+    m->start.done(m->start.ctx);
+}
+
+static int send_start(struct metadata_watch *m, struct error *err)
+{
+    char url[BASE_MAX + WATCH_PATH_MAX];
+    const struct start_request *start = &m->start.request;
+    const char *headers[] = {start->header, "Content-Type: application/json"};
+    m->start.body = (struct http_run){.bytes = str_text(&start->body), .count = start->body.length};
+    snprintf(url, sizeof url, "%s%s", m->base, start->path);
+    struct http_request request = {.method = "POST",
+                                   .url = url,
+                                   .header = headers,
+                                   .headers = 2,
+                                   .body = &m->start.body,
+                                   .runs = 1,
+                                   .connect_within = start_within,
+                                   .within = start_within,
+                                   .buffer = BUFFER_BYTES,
+                                   .fresh = true, /* by a connection that was kept it may be sent twice */
+                                   .done = start_answered,
+                                   .ctx = m};
+    return http_start(m->options.http, &m->start.call, &request, err);
+}
+
+bool metadata_watch_start(struct metadata_watch *m, void (*done)(void *ctx), void *ctx)
+{
+    struct error err;
+    if (m->start.told || !start_request_write(&m->watch, &m->start.request))
+        return false;
+    m->start.told = true;
+    m->start.done = done;
+    m->start.ctx = ctx;
+    if (send_start(m, &err) == 0)
+        return true;
+    log_warn("the machine goes when its cloud says: it can't be told that it may", "at=%s why=\"%s\"",
+             m->base, err.text);
+    return false;
+}
+
+/* ---- start and end ---- */
+
 static int read_base(struct metadata_watch *m, const char *base, struct error *err)
 {
     if (strncmp(base, "http://", 7) != 0 || !base[7] || strpbrk(base + 7, " \"?#@") ||
@@ -164,6 +228,8 @@ void metadata_watch_free(struct metadata_watch *m)
         http_cancel(m->asked[i].call);
         str_clear(&m->asked[i].body);
     }
+    http_cancel(m->start.call);
+    str_clear(&m->start.request.body);
     loop_timer_free(m->timer);
     free(m);
 }

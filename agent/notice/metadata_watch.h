@@ -21,6 +21,11 @@ int metadata_watch_open(struct metadata_watch **ret, struct loop *loop,
                         const struct metadata_watch_options *options, struct error *err);
 void metadata_watch_free(struct metadata_watch *watch); /* before its http */
 
+/* Has the cloud begin with what it has planned for this machine alone (common/notice/start_request.h): done
+ * comes once, within seconds, whatever becomes of it. Nothing is tried twice. False: there is nothing of the
+ * kind, or it was told before. */
+bool metadata_watch_start(struct metadata_watch *watch, void (*done)(void *ctx), void *ctx);
+
 const struct watch *metadata_watch_see(const struct metadata_watch *watch);
 
 #endif

@@ -235,9 +235,9 @@ static int read_azure_event(const struct js *event, const char *machine, int64_t
     struct metadata_word word = {.certainty = started || ahead ? NOTICE_WILL : NOTICE_MAY,
                                  .cause = *cause,
                                  .timed = ahead,
-                                 .until_ms = ahead ? at * 1000 : 0,
-                                 .alone = alone};
+                                 .until_ms = ahead ? at * 1000 : 0};
     take_plain(text_of(event, "EventId"), '!', word.id, sizeof word.id);
+    word.startable = alone && !started && *word.id && !strcmp(word.id, text_of(event, "EventId"));
     add_word(ret, &word);
     return 0;
 }

@@ -20,6 +20,9 @@ enum { METADATA_BODY_MAX = 65536, METADATA_WORDS_MAX = 8 };
 #define METADATA_AWS_TOKEN_TTL    "X-aws-ec2-metadata-token-ttl-seconds: 21600"
 #define METADATA_AWS_TOKEN_HEADER "X-aws-ec2-metadata-token: "
 
+/* Where Azure tells of its events, and is told to begin with them. */
+#define METADATA_AZURE_EVENTS_PATH "/metadata/scheduledevents?api-version=2020-07-01"
+
 /* A moment by the source's clock, where one is told: until_ms is milliseconds since the epoch. A `will`
  * without one is under way. */
 struct metadata_word {
@@ -28,7 +31,7 @@ struct metadata_word {
     bool timed;
     int64_t until_ms;
     char id[NOTICE_ID_MAX];
-    bool alone; /* the event names no other machine: Azure's may be told to begin */
+    bool startable; /* Azure's, that has not begun, names no other machine and has an id that is whole */
 };
 
 /* What stands there now. None: count 0. Of more than there is room for, the first ones. */

@@ -159,6 +159,7 @@ enum notice_news notices_take(struct notices *n, const struct notice *told)
     } else {
         same->certainty = told->certainty == NOTICE_WILL ? NOTICE_WILL : same->certainty;
         same->until = rm_earlier(same->until, told->until);
+        same->startable = told->startable;
     }
     const struct notice *after = first_of(n, told->cause);
     if (!after)

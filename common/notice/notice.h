@@ -82,6 +82,7 @@ struct notice {
     enum notice_certainty certainty;
     rm_time until;          /* the machine is there until then; RM_NEVER: no time was told */
     char id[NOTICE_ID_MAX]; /* of the event, where its source names events; else "" */
+    bool startable;         /* it may be told to begin, by its id: start_request.h */
 };
 
 /* When a source's moment comes by the caller's clock. at_ms: the moment, said_ms: the source's own clock when

@@ -67,8 +67,8 @@ static const struct topic_row topics[TOPICS] = {
                              NOTICE_GCE_PREEMPTED, true, 0, (HANG_S + 15) * RM_S, 30 * RM_S},
     [TOPIC_GCE_MAINTENANCE] = {WATCH_GCE, "/computeMetadata/v1/instance/maintenance-event", GCE_HEADER,
                                NOTICE_GCE_MAINTENANCE, true, 0, (HANG_S + 15) * RM_S, 60 * RM_S},
-    [TOPIC_AZURE_EVENTS] = {WATCH_AZURE, "/metadata/scheduledevents?api-version=2020-07-01", AZURE_HEADER,
-                            NOTICE_AZURE, false, RM_S, 5 * RM_S, 30 * RM_S},
+    [TOPIC_AZURE_EVENTS] = {WATCH_AZURE, METADATA_AZURE_EVENTS_PATH, AZURE_HEADER, NOTICE_AZURE, false, RM_S,
+                            5 * RM_S, 30 * RM_S},
 };
 
 static const char *const cloud_names[] = {"", "aws", "gce", "azure"};
@@ -294,6 +294,7 @@ static void take_word(struct watch *w, const struct topic_row *row, const struct
     struct notice told = {
         .source = row->source, .cause = word->cause, .certainty = word->certainty, .until = RM_NEVER};
     text_copy(told.id, sizeof told.id, word->id);
+    told.startable = word->startable;
     doubt(w, row->source, word);
     if (word->timed)
         told.until = notice_until(row->source, word->until_ms, said_ms, now);

@@ -17,8 +17,10 @@ enum config_key {
     CONFIG_CUDA_LIBRARY,     /* RINGMASTER_CUDA_LIBRARY: path of libcuda.so.1, looked for nowhere else */
     CONFIG_CUBLASLT_LIBRARY, /* RINGMASTER_CUBLASLT_LIBRARY: path of libcublasLt.so.13, likewise */
     CONFIG_NCCL_LIBRARY,     /* RINGMASTER_NCCL_LIBRARY: path of libnccl.so.2, likewise */
-    CONFIG_METADATA, /* RINGMASTER_METADATA: where the machine's metadata is asked for notices; in a pod
-                        nothing where it is not set */
+    CONFIG_METADATA,       /* RINGMASTER_METADATA: where the machine's metadata is asked for notices; in a pod
+                              nothing where it is not set */
+    CONFIG_METADATA_START, /* RINGMASTER_METADATA_START: "true": the machine is this worker's alone, and may
+                              go once that has left */
 
     /* By the operator, which may be newer than a job's image: what an image does not know it passes over,
      * where an option that it does not know would end it. */

@@ -21,6 +21,7 @@ enum {
     STEPS_OF_PATIENCE = 10,
     LOOKS_PER_TIMEOUT = 4,
     FRESH_BEATS = 4,
+    SILENT_BEATS = 2,
     SLOW_PATIENCES = 4
 };
 
@@ -235,6 +236,17 @@ static void break_circle(const struct turn *turn, const struct rdzv_worker *behi
     rdzv_quiesce(turn, STOP_NOW);
 }
 
+/* Who hears nobody of a ring any more stood still itself, or its network did: that says nothing of one of
+ * them. A pause of its own that ends shortly after it was to look is not forgiven (rdzv.c) and shows so. */
+static bool hears_nobody(const struct turn *turn)
+{
+    const struct rdzv *st = turn->st;
+    rm_time newest = 0;
+    for (int r = 0; r < st->world; r++)
+        newest = rm_later(newest, st->worker[st->member[r]].heard);
+    return turn->now - newest > SILENT_BEATS * st->settings.heartbeat;
+}
+
 static void check_ring(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
@@ -243,6 +255,8 @@ static void check_ring(const struct turn *turn)
     if (turn->now < ring_at(st))
         return;
     st->hang_look_at = turn->now + patience(st) / LOOKS_PER_TIMEOUT;
+    if (hears_nobody(turn))
+        return;
     struct rdzv_worker *w = culprit(turn, &behind);
     RM_ASSERT(!w || !behind, "a worker hangs, and nobody does, in a ring of %d", st->world);
     if (behind)

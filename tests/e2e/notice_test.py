@@ -12,6 +12,7 @@ import threading
 import time
 from email.utils import formatdate
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -208,6 +209,18 @@ def test_a_clock_that_is_ten_minutes_off_moves_no_deadline(node, off):
         assert len(told) == 1 and 0 < told[0]["leftMs"] <= 101000, told
 
 
+def test_azures_first_answer_is_waited_for_longer_than_any_other(node):
+    """It may take two minutes: here longer than a question may else take."""
+    with Metadata("azure", switched_on_in=7) as metadata:
+        metadata.reclaim(100)
+        process = node("127.0.0.1", metadata.url, port=0)
+        rig.until(lambda: any("scheduledevents" in path for _, path in metadata.asked), "it has asked", rig.DEADLINE_S)
+        assert not notices("127.0.0.1", port=process.port)["complete"]
+        rig.until(lambda: notices("127.0.0.1", port=process.port)["complete"], "it is answered", rig.DEADLINE_S)
+        assert [n["source"] for n in notices("127.0.0.1", port=process.port)["notices"]] == ["azure-scheduled-event"]
+        assert "nothing to rely on" not in "".join(process.said), process.said
+
+
 def test_planned_maintenance_whose_earliest_moment_is_over_moves_nobody_and_a_spot_machine_has_some_seconds(pods):
     """NotBefore is the earliest time alone, and an event of AWS stays active for hours after it."""
     group = pods(ENDLESS)
@@ -263,6 +276,69 @@ def test_the_coordinator_shows_and_tells_once_what_may_come_what_will_and_what_i
         assert 0 < will["leftSeconds"] <= 10 and will["cause"] == "reclaim", will
         assert told_of(status, 1) == azure_said and status["lost"] == [], status
         assert [e["event"] for e in status["events"]].count("checkpointSaved") == 2, "at the first word, and as one alone is too few"
+
+
+def posted(metadata):
+    return [path for method, path in metadata.asked if method == "POST"]
+
+
+def test_azure_hears_once_that_a_machine_may_go_when_its_only_worker_has_left_and_all_is_saved(pods):
+    """Not of an event that names another machine, not by a worker of whose machine nobody said that it is its alone, and never a second time."""
+    group = pods(ENDLESS)
+    with contextlib.ExitStack() as stack:
+        own, shared, unasked, deaf = clouds = [stack.enter_context(Metadata("azure")) for _ in range(4)]
+        deaf.faults.append(("scheduledevents", lambda h: h.say(500) if h.command == "POST" else h.azure(urlsplit(h.path))))
+        alone = {"RINGMASTER_METADATA_START": "true"}
+        workers = [group.worker(index, env={"RINGMASTER_METADATA": metadata.url, **({} if metadata is unasked else alone)})
+                   for index, metadata in enumerate(clouds)]
+        group.coordinator()
+        group.ring(*[(index, 1) for index in range(4)])
+        for worker in workers:
+            heard(worker)
+        shared.tell(event(shared.clock() + 9, [shared.name, "gpu_4"]))
+        unasked.reclaim(9)
+        deaf.reclaim(9)
+        for worker in workers[1:]:
+            assert worker.wait() == 0 and worker.last_word() == {"left": True}, group.tail()
+        assert (posted(shared), posted(unasked), len(posted(deaf))) == ([], [], 1), group.tail()
+        assert "it did not hear that it may" in workers[3].text(), workers[3].text()
+        at = []
+        own.starting = lambda ident: at.append((ident, group.status(), workers[0].last_word()))
+        assert posted(own) == [], "nothing was planned for it"
+        own.reclaim(9)
+        assert workers[0].wait() == 0, group.tail()
+        (ident, status, word), = at
+        assert (ident, word, own.started) == ("E-1", {"left": True}, ["E-1"]) and len(posted(own)) == 1, group.tail()
+        assert status["checkpoint"]["step"] == status["progress"]["step"] > 0, status
+        assert "the machine may go now" in workers[0].text(), workers[0].text()
+
+
+def test_who_is_to_let_its_machine_go_has_to_ask_the_metadata_itself(pods):
+    group = pods(ENDLESS)
+    for env, why in (({"RINGMASTER_METADATA_START": "true"}, "RINGMASTER_METADATA_START wants RINGMASTER_METADATA"),
+                     ({"RINGMASTER_METADATA_START": "yes", "RINGMASTER_METADATA": "http://127.0.0.1:9"}, 'true or false, not "yes"')):
+        worker = group.worker(len(group.programs), env=env)
+        assert worker.wait() == 2 and why in worker.text(), worker.text()
+
+
+def test_the_rig_begins_with_azures_events_by_its_own_words_alone():
+    def says(metadata, body, headers):
+        connection = http.client.HTTPConnection("127.0.0.1", metadata.server.server_port, timeout=30)
+        try:
+            connection.request("POST", "/metadata/scheduledevents?api-version=2020-07-01", body, headers)
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
+    word, azures = {"StartRequests": [{"EventId": "E-1"}]}, {"Metadata": "true"}
+    with Metadata("azure") as metadata:
+        metadata.reclaim(100)
+        other = {"StartRequests": [{"EventId": "E-2"}]}
+        for body, headers in ((word, {}), (other, azures), ({"StartRequests": []}, azures), ({**word, "DocumentIncarnation": 2}, azures), ([], azures)):
+            assert says(metadata, json.dumps(body), headers) == 400, body
+        assert metadata.started == [] and metadata.events[0]["EventStatus"] == "Scheduled"
+        assert says(metadata, json.dumps(word), azures) == 200
+        assert metadata.started == ["E-1"] and (metadata.events[0]["EventStatus"], metadata.events[0]["NotBefore"]) == ("Started", "")
 
 
 def test_a_stranger_where_the_nodes_agent_should_be_moves_nobody(pods):

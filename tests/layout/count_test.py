@@ -162,3 +162,13 @@ def test_a_store_that_is_missing_is_a_failure_but_where_there_is_no_network(monk
 def test_the_command_line_says_what_it_takes():
     done = subprocess.run([str(ROOT / "tools/install-packages"), "--nonsense"], capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "usage" in done.stderr
+
+
+def test_the_simulator_runs_each_of_its_seeds_once_in_a_check():
+    units = (ROOT / "tests/sim/CMakeLists.txt").read_text(encoding="utf-8")
+    assert f"NAME sim_seeds COMMAND sim --seeds 1..{check_all.UNIT_SEEDS})" in units
+    assert f"NAME sim_crowd COMMAND sim --crowd --seeds 1..{check_all.UNIT_CROWD_SEEDS})" in units
+    assert check_all.seeds(False) == f"{check_all.UNIT_SEEDS + 1}..40000"
+    assert check_all.seeds(False, check_all.CROWD_SEEDS, check_all.UNIT_CROWD_SEEDS) == f"{check_all.UNIT_CROWD_SEEDS + 1}..500"
+    first, last = map(int, check_all.seeds(True).split(".."))
+    assert last - first + 1 == check_all.SEEDS and first > check_all.SEEDS

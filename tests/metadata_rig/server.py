@@ -31,9 +31,11 @@ def somebody_answers(address=LINK_LOCAL, port=80, within=1.0):
 
 class Metadata:
     """cloud: "aws", "gce" or "azure". What stands there is in `pages` (of Azure: of its machine); `faults` are (path part, function of the handler) that
-    go before all else while they are there. `asked` are the (method, path) that came."""
+    go before all else while they are there. `asked` are the (method, path) that came. Of Azure: `started` are the events that somebody had begin, each
+    time that it was said; `starting` is called with an event's name before it is answered; its first answer about events takes `switched_on_in`
+    seconds, up to two minutes by Azure's own word, as that is what switches its service on."""
 
-    def __init__(self, cloud, address="127.0.0.1", port=0, clock=time.time):
+    def __init__(self, cloud, address="127.0.0.1", port=0, clock=time.time, switched_on_in=0):
         if port and somebody_answers(address, port):
             raise RuntimeError(f"somebody answers on {address} already, perhaps as this machine has metadata of its own: no test may stand in its way")
         self.cloud, self.clock = cloud, clock
@@ -42,6 +44,8 @@ class Metadata:
         self.pages = dict(PAGES[cloud])
         self.etags = {name: secrets.token_hex(8) for name in self.pages}
         self.incarnation, self.events, self.name = 1, [], "gpu_3"
+        self.started, self.starting = [], lambda ident: None
+        self.switched_on_in = switched_on_in
         self.stopping = False
         rig = self
 
@@ -77,6 +81,20 @@ class Metadata:
         with self.news:
             self.events, self.incarnation = list(events), self.incarnation + 1
             self.news.notify_all()
+
+    def start(self, idents):
+        """What Azure does when it is told that events may begin; False: there is none such."""
+        with self.news:
+            known = {e["EventId"]: e for e in self.events}
+            if not idents or any(ident not in known for ident in idents):
+                return False
+            for ident in idents:
+                self.started.append(ident)
+                if known[ident]["EventStatus"] == "Scheduled":
+                    known[ident].update(EventStatus="Started", NotBefore="")
+            self.incarnation += 1
+            self.news.notify_all()
+            return True
 
     def forget_tokens(self):
         self.tokens.clear()
@@ -149,7 +167,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 return
         getattr(self, m.cloud)(urlsplit(self.path))
 
-    do_GET = do_PUT = handle_one
+    do_GET = do_PUT = do_POST = handle_one
 
     def aws(self, url):
         m = self.metadata
@@ -196,6 +214,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         m = self.metadata
         if self.headers.get("Metadata") != "true" or "api-version" not in url.query:
             self.say(400, json.dumps({"error": "Bad request. Required metadata header not specified"}))
+        elif self.command == "POST" and url.path == "/metadata/scheduledevents":
+            self.start_events()
         elif self.command != "GET":
             self.say(405)
         elif url.path == "/metadata/instance/compute/name":
@@ -203,6 +223,26 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif url.path.startswith("/metadata/instance/compute/") and url.path.rpartition("/")[2] in m.pages:
             self.say(200, m.pages[url.path.rpartition("/")[2]])
         elif url.path == "/metadata/scheduledevents":
+            self.switch_on()
             self.say(200, json.dumps({"DocumentIncarnation": m.incarnation, "Events": m.events}))
         else:
             self.say(404)
+
+    def switch_on(self):
+        """Only the first one waits: who asks meanwhile, too, would be answered at once."""
+        m = self.metadata
+        with m.news:
+            seconds, m.switched_on_in = m.switched_on_in, 0
+            m.news.wait_for(lambda: m.stopping, seconds)
+
+    def start_events(self):
+        """{"StartRequests": [{"EventId": "..."}]}, and no word else."""
+        try:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            idents = [request["EventId"] for request in body["StartRequests"]]
+            whole = body == {"StartRequests": [{"EventId": ident} for ident in idents]}
+        except (TypeError, ValueError, KeyError):
+            whole, idents = False, []
+        for ident in idents:
+            self.metadata.starting(ident)
+        self.say(*((200, "") if whole and self.metadata.start(idents) else (400, json.dumps({"error": "Bad request. Invalid body"}))))

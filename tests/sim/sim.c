@@ -10,7 +10,8 @@
 
 #include "common/base/assert.h"
 
-static const rm_time long_after = 60 * RM_S; /* of virtual time, beside the steps' own */
+static const rm_time long_after = 30 * RM_S; /* of virtual time, beside the steps' own and startTimeout */
+static const rm_time usual_start = 30 * RM_S;
 
 void sim_fail(struct sim *sim, const char *format, ...)
 {
@@ -190,6 +191,8 @@ static void begin(struct sim *sim)
     beside_settle(sim, &sim->settings);
     if (sim->replay)
         replay_settings(sim);
+    else
+        settings_vary(sim, &sim->settings);
     sim->rdzv = rdzv_open(&sim->settings, 0);
     if (s->resumes)
         store_earlier(sim, s->resumes);
@@ -622,7 +625,8 @@ static rm_time limit(const struct sim *sim)
 {
     if (sim->replay)
         return sim->replay->until;
-    return sim->quiet_since + long_after + sim->scenario.steps * 20 * sim->scenario.step_time;
+    rm_time starts = sim->settings.start_timeout > usual_start ? sim->settings.start_timeout : usual_start;
+    return sim->quiet_since + long_after + starts + sim->scenario.steps * 20 * sim->scenario.step_time;
 }
 
 /* True where every invariant held. Plant, crowd, trace, tail, replay, the shots left out and the lists are

@@ -684,6 +684,9 @@ void liar_check_release(struct sim *sim, int node);
 /* sim_still.c */
 void still_look(struct sim *sim);
 
+/* sim_settings.c: what the job says of patience, places and lanes */
+void settings_vary(const struct sim *sim, struct rdzv_settings *s);
+
 /* sim_beside.c: programs beside trainers, and their failures */
 void beside_draw(struct sim *sim);
 void beside_settle(const struct sim *sim, struct rdzv_settings *s);

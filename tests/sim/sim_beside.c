@@ -12,7 +12,10 @@
 enum { FAILS = 3, SPARED = 42 }; /* exit codes */
 
 /* After which a failure has reached a coordinator that nothing keeps from it. */
-static const rm_time heard_within = LOST_AFTER + 3 * RM_S;
+static rm_time heard_within(const struct sim *sim)
+{
+    return sim->settings.lost_after + 3 * RM_S;
+}
 
 void beside_draw(struct sim *sim)
 {
@@ -101,8 +104,8 @@ void beside_check_end(struct sim *sim)
         const struct node *n = &sim->node[f->node];
         rm_time calm = n->disturbed > sim->coord_disturbed ? n->disturbed : sim->coord_disturbed;
         rm_time since = f->at > calm ? f->at : calm;
-        bool lasted = n->ended_at == 0 || n->ended_at > since + heard_within;
-        if (!f->term && !f->followed && !n->stranger && lasted && sim->ended_at > since + heard_within)
+        bool lasted = n->ended_at == 0 || n->ended_at > since + heard_within(sim);
+        if (!f->term && !f->followed && !n->stranger && lasted && sim->ended_at > since + heard_within(sim))
             sim_fail(sim, "the program of worker %d failed at %.4f s, and nobody was told", n->worker,
                      (double)f->at / RM_S);
     }

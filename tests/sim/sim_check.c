@@ -26,7 +26,7 @@ struct content content_new(int64_t step, uint64_t hash)
 /* The run-time judges of who hangs look only at what is told; here the truth is known. Word of it travels. */
 void check_blame(struct sim *sim, int node)
 {
-    rm_time travels = sim->settings.step_timeout + 3 * HEARTBEAT;
+    rm_time travels = sim->settings.step_timeout + 3 * sim->settings.heartbeat;
     sim->tallies.of[TALLY_BLAMED]++;
     bool waits = trouble_is_stuck(sim, node); /* for its agent, whose call does not return: nobody vouches */
     if (!waits && !pause_is_disturbed(sim, node, travels))

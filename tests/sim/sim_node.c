@@ -126,7 +126,7 @@ void trainer_pulse(struct sim *sim, int node)
     m.heartbeat.phase = elastic_phase(t->elastic);
     m.heartbeat.waiting_for = ring_waits_for(sim, node);
     link_to_agent(sim, node, &m);
-    sim_at(sim, sim->now + HEARTBEAT, EV_PULSE, node, t->epoch, 0);
+    sim_at(sim, sim->now + sim->settings.heartbeat, EV_PULSE, node, t->epoch, 0);
 }
 
 void trainer_event(struct sim *sim, int node, const struct elastic_event *event)
@@ -313,8 +313,9 @@ int node_spawn(struct sim *sim, int worker, int attempt, bool stranger)
                                       .attempt = attempt,
                                       .incarnation = (uint64_t)node + 1,
                                       .agent_pid = 1000 * (node + 1),
-                                      .heartbeat = HEARTBEAT,
-                                      .lost_after = sim->scenario.unsupervised ? RM_NEVER : LOST_AFTER};
+                                      .heartbeat = sim->settings.heartbeat,
+                                      .lost_after =
+                                          sim->scenario.unsupervised ? RM_NEVER : sim->settings.lost_after};
     text_copy(settings.job, sizeof settings.job, "sim");
     n->machine = liar_machine(sim, node);
     snprintf(settings.machine, sizeof settings.machine, "machine-%d", n->machine);

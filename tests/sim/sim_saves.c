@@ -6,7 +6,10 @@
 /* For a reduction that is under way, and for words on their way. */
 static const rm_time moment = 60 * RM_MS;
 /* After which a ring whose members can be reached has heard of it: somebody may have had to connect anew. */
-static const rm_time heard_within = LOST_AFTER + 3 * RM_S;
+static rm_time heard_within(const struct sim *sim)
+{
+    return sim->settings.lost_after + 3 * RM_S;
+}
 
 void saves_draw(struct sim *sim)
 {
@@ -41,7 +44,7 @@ static void check_told(struct sim *sim, struct ring *ring)
     const struct node *first = &sim->node[ring->node[0]];
     if (first->trainer.save_every || !ring->untold || !could_hear(sim, first, ring->untold))
         ring->untold = first->trainer.save_every ? 0 : sim->now;
-    else if (sim->now - ring->untold > heard_within)
+    else if (sim->now - ring->untold > heard_within(sim))
         sim_fail(sim, "worker %d was not told for %.1f s how long to train between two checkpoints",
                  first->worker, (double)(sim->now - ring->untold) / RM_S);
 }

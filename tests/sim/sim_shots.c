@@ -283,7 +283,7 @@ static bool shoot_quota(struct sim *sim)
 /* Shorter than anybody notices, shorter than lostAfter, or longer. */
 static rm_time pause_length(struct sim *sim)
 {
-    static const rm_time longest[] = {50 * RM_MS, LOST_AFTER, 5 * (rm_time)LOST_AFTER};
+    rm_time lost = sim->settings.lost_after, longest[] = {50 * RM_MS, lost, 5 * lost};
     return sim_time(sim, RM_MS, longest[sim_below(sim, 3)]);
 }
 

@@ -3,15 +3,21 @@
  * is not there, trouble that is drawn for the seed. */
 #include "tests/sim/sim.h"
 
-/* Longer than each patience that may come first: of startTimeout, and of a fault's table with its pauses. */
-static const rm_time bound = 40 * RM_S;
+/* Longer than each patience that may come first: of a fault's table with its pauses, and of startTimeout. */
+static const rm_time bound_least = 40 * RM_S, behind_start = 10 * RM_S;
 static const rm_time looks_every = RM_S;
+
+static rm_time well_for(const struct sim *sim)
+{
+    rm_time starts = sim->settings.start_timeout + behind_start;
+    return starts > bound_least && !sim->replay ? starts : bound_least; /* a trace has a long startTimeout */
+}
 
 /* Who gives something else is asked again for 30 s before others go on without it, and where they can't it
  * may have a pause of 30 s before it as it becomes well. */
 static rm_time bound_of(const struct sim *sim)
 {
-    return sim->scenario.trouble == TROUBLE_SOURCE ? bound + 60 * RM_S : bound;
+    return well_for(sim) + (sim->scenario.trouble == TROUBLE_SOURCE ? 60 * RM_S : 0);
 }
 
 static bool is_excused(const struct sim *sim)
@@ -35,9 +41,9 @@ void still_look(struct sim *sim)
     if (sim->now - sim->still.since < bound_of(sim) || sim->now < sim->still.looks_at)
         return;
     sim->still.looks_at = sim->now + looks_every;
-    int well = pairs_well_since(sim, sim->now - bound);
+    int well = pairs_well_since(sim, sim->now - well_for(sim));
     sim->tallies.of[TALLY_STILL]++;
     if (well >= sim->scenario.min)
         sim_fail(sim, "%d workers have been well for %d s, %d are needed, and no step was made: %s", well,
-                 (int)(bound / RM_S), sim->scenario.min, rdzv_why(sim->rdzv));
+                 (int)(well_for(sim) / RM_S), sim->scenario.min, rdzv_why(sim->rdzv));
 }

@@ -59,8 +59,8 @@ rm_time trouble_over(const struct sim *sim)
     const struct scenario *s = &sim->scenario;
     if (!s->trouble)
         return 0;
-    rm_time lasts =
-        s->trouble_until == RM_NEVER ? sim->settings.end_timeout : s->trouble_until - s->trouble_at;
+    rm_time patience = rm_later(sim->settings.end_timeout, sim->settings.save_patience);
+    rm_time lasts = s->trouble_until == RM_NEVER ? patience : s->trouble_until - s->trouble_at;
     if (s->trouble == TROUBLE_STUCK_ONE)
         lasts += stuck_is_told;
     return s->trouble_at + lasts + 3 * leaves_out;

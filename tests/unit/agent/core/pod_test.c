@@ -278,3 +278,43 @@ Test(pod, who_is_let_go_as_it_withdraws_has_left, .init = arrange, .fini = dismi
     cr_assert_eq(did(AGENT_EXIT)->exit_code, 0);
     cr_assert(agent_is_leaving(st));
 }
+
+static void be_let_go(bool over)
+{
+    static struct message m;
+    message_init(&m, MSG_RELEASE);
+    m.term = 1;
+    m.release.over = over;
+    happen(AGENT_CONTROL, &m, 0);
+}
+
+/* What a machine's cloud may be told: that nothing of it is needed any more. */
+Test(pod, it_has_left_when_it_is_let_go_and_not_before, .init = arrange, .fini = dismiss)
+{
+    happen(AGENT_START, NULL, 0);
+    be_welcome();
+    cr_assert_not(agent_has_left(st));
+    be_told("azure-scheduled-event", 100 * RM_S);
+    cr_assert(agent_is_leaving(st));
+    cr_assert_not(agent_has_left(st), "it has only said so");
+    be_let_go(false);
+    cr_assert(agent_has_left(st));
+}
+
+Test(pod, who_is_let_go_as_the_run_is_over_has_not_left, .init = arrange, .fini = dismiss)
+{
+    happen(AGENT_START, NULL, 0);
+    be_welcome();
+    be_told("azure-scheduled-event", 100 * RM_S);
+    be_let_go(true);
+    cr_assert_not(agent_has_left(st));
+}
+
+/* Nobody let it go: what becomes of the machine is not its to say. */
+Test(pod, who_goes_before_anybody_knows_it_has_not_left, .init = arrange, .fini = dismiss)
+{
+    happen(AGENT_START, NULL, 0);
+    be_told("azure-scheduled-event", 10 * RM_S);
+    cr_assert_eq(did(AGENT_EXIT)->exit_code, 0);
+    cr_assert_not(agent_has_left(st));
+}

@@ -117,10 +117,10 @@ Test(metadata, of_azures_events_those_that_name_this_machine_count)
     cr_assert_eq(azure(EVENTS(EVENT("Preempt", "Scheduled", "\"gpu_3\"", SOON))), 0);
     cr_assert_eq(words.count, 1);
     cr_assert_eq(words.word[0].until_ms, noon + 30000);
-    cr_assert(words.word[0].alone);
+    cr_assert(words.word[0].startable);
     cr_assert_str_eq(words.word[0].id, "A-1");
     cr_assert_eq(azure(EVENTS(EVENT("Redeploy", "Scheduled", "\"gpu_2\", \"gpu_3\"", SOON))), 0);
-    cr_assert_not(words.word[0].alone);
+    cr_assert_not(words.word[0].startable, "it names another machine, too");
     cr_assert_eq(words.word[0].cause, NOTICE_CAUSE_MAINTENANCE);
     cr_assert_eq(azure(EVENTS("")), 0);
     cr_assert_eq(words.count, 0, "cancelled: it is not there any more");
@@ -136,6 +136,7 @@ Test(metadata, an_id_is_made_one_that_a_page_can_hold)
     snprintf(body, sizeof body, "{\"DocumentIncarnation\": 1, \"Events\": [%s]}", odd);
     cr_assert_eq(azure(body), 0, "%s", err.text);
     cr_assert_str_eq(words.word[0].id, "A__1_");
+    cr_assert_not(words.word[0].startable, "it is not the name by which Azure knows it");
 }
 
 Test(metadata, what_is_refused_is_told_in_one_line)
@@ -149,6 +150,7 @@ Test(metadata, an_event_that_has_started_is_under_way_and_one_that_only_pauses_i
     cr_assert_eq(azure(EVENTS(EVENT("Reboot", "Started", "\"gpu_3\"", ""))), 0, "%s", err.text);
     cr_assert_eq(words.word[0].certainty, NOTICE_WILL);
     cr_assert_not(words.word[0].timed);
+    cr_assert_not(words.word[0].startable);
     cr_assert_eq(azure(EVENTS(EVENT("Freeze", "Scheduled", "\"gpu_3\"", SOON))), 0);
     cr_assert_eq(words.count, 0);
     cr_assert_eq(azure(EVENTS(EVENT("Preempt", "Scheduled", "\"gpu_3\"", ""))), -1, "no time, and not begun");

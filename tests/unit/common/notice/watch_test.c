@@ -325,11 +325,13 @@ Test(watch, azure_is_asked_every_second_and_its_own_name_counts, .init = arrange
           "\"Resources\":[\"gpu_3\"],\"EventStatus\":\"Scheduled\",\"NotBefore\":\"Fri, 15 Jan 2027 "
           "12:00:30 GMT\"}]}");
     cr_assert_eq(known()->until, now + 30 * RM_S);
+    cr_assert(known()->startable);
     asks();
     hears(0, 200,
           "{\"DocumentIncarnation\":3,\"Events\":[{\"EventId\":\"E-2\",\"EventType\":\"Preempt\","
           "\"Resources\":[\"gpu_3\"],\"EventStatus\":\"Started\",\"NotBefore\":\"\"}]}");
     cr_assert_eq(known()->until, now + 29 * RM_S, "the second that has gone by is not given back");
+    cr_assert_not(known()->startable, "it has begun");
     asks();
     hears(0, 200, "{\"DocumentIncarnation\":4,\"Events\":[]}");
     cr_assert_null(known());
