@@ -22,7 +22,7 @@
 
 static const char usage[] =
     "usage: ringmaster-trainer work --link-fd N --state-fd N --snapshot-fd N [--data-fd N] [--parent PID]\n"
-    "           [--program-fd N] [--alone 0|1]\n"
+    "           [--program-fd N] [--shelf-fd N] [--alone 0|1]\n"
     "       ringmaster-trainer generate FOLDER [--prompt TEXT] [--tokens N] [--seed N] [--temperature X]\n"
     "       ringmaster-trainer fingerprint [--isa NAME] [--precision fp32|bf16] [--probe]\n"
     "       ringmaster-trainer memory --layers N --heads N --width N --context N --vocabulary N --sequences "
@@ -60,13 +60,18 @@ static int read_work(struct train_loop_options *options, int *parent, int argc, 
 {
     int *const places[] = {&options->link_fd, &options->state_fd,   &options->snapshot_fd,
                            &options->data_fd, &options->program_fd, parent,
-                           &options->alone};
+                           &options->alone,   &options->shelf_fd};
     enum { PLACES = sizeof places / sizeof *places };
     static const struct option names[] = {
-        {"link-fd", required_argument, NULL, 1},     {"state-fd", required_argument, NULL, 2},
-        {"snapshot-fd", required_argument, NULL, 3}, {"data-fd", required_argument, NULL, 4},
-        {"program-fd", required_argument, NULL, 5},  {"parent", required_argument, NULL, 6},
-        {"alone", required_argument, NULL, 7},       {0},
+        {"link-fd", required_argument, NULL, 1},
+        {"state-fd", required_argument, NULL, 2},
+        {"snapshot-fd", required_argument, NULL, 3},
+        {"data-fd", required_argument, NULL, 4},
+        {"program-fd", required_argument, NULL, 5},
+        {"parent", required_argument, NULL, 6},
+        {"alone", required_argument, NULL, 7},
+        {"shelf-fd", required_argument, NULL, 8},
+        {0},
     };
     int option;
     _Static_assert(sizeof names / sizeof *names == PLACES + 1, "each option has its place");
@@ -86,7 +91,7 @@ static int read_work(struct train_loop_options *options, int *parent, int argc, 
 static int work_main(int argc, char **argv)
 {
     struct train_loop_options options = {
-        .link_fd = -1, .state_fd = -1, .snapshot_fd = -1, .data_fd = -1, .program_fd = -1};
+        .link_fd = -1, .state_fd = -1, .snapshot_fd = -1, .data_fd = -1, .program_fd = -1, .shelf_fd = -1};
     int parent = 0;
     struct error err;
     if (read_work(&options, &parent, argc, argv, &err) < 0)

@@ -12,6 +12,7 @@
 #include "common/os/clock.h"
 #include "common/os/fault.h"
 #include "common/os/log.h"
+#include "common/os/shelf.h"
 #include "trainer/engine/compute.h"
 #include "trainer/prober.h"
 
@@ -34,6 +35,7 @@ struct train_loop {
     struct loop *loop;
     struct link *link;
     struct loop_timer *pulse;
+    struct shelf shelf;          /* its ends' numbers */
     struct loop_signal *drilled; /* NULL in a pod: `ringmaster run` alone has drills */
     struct job_spec spec;
     struct msg_setup setup;
@@ -320,6 +322,7 @@ static int set_up(struct train_loop *t, const struct msg_setup *setup, struct er
                    .snapshot_fd = t->options->snapshot_fd,
                    .data_fd = t->options->data_fd,
                    .program_fd = t->options->program_fd,
+                   .shelf = t->options->shelf_fd < 0 ? NULL : &t->shelf,
                    .alone = t->options->alone == 1,
                    .refused = stranger},
         .opened = engine_is_open,
@@ -432,6 +435,7 @@ int train_loop_run(const struct train_loop_options *options)
     if (!t)
         return EXIT_MACHINE;
     t->options = options;
+    t->shelf = (struct shelf){options->shelf_fd, options->shelf_fd + 1};
     t->gone = -1;
     t->text = str_init(RM_FRAME_MAX);
     if (open_all(t, &err) < 0) {

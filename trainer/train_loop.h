@@ -10,6 +10,7 @@ struct train_loop_options {
     int snapshot_fd; /* memfd: common/model/snapshot.h */
     int data_fd;     /* socket to the agent for data of an object store (trainer/io/feed.h); -1: none */
     int program_fd;  /* listens for the user's program (mode Elastic); -1: none */
+    int shelf_fd;    /* and the number behind it: a shelf (common/os/shelf.h); -1: none */
     int alone;       /* 1: in a pod, whose CPUs are this worker's */
 };
 

@@ -7,6 +7,7 @@
 #include "common/base/str.h"
 #include "common/os/config.h"
 #include "common/os/file.h"
+#include "common/os/shelf.h"
 
 int trainer_process_find(char *ret, size_t size, struct error *err)
 {
@@ -21,17 +22,23 @@ int trainer_process_start(struct loop_child **ret, struct loop *loop, const stru
 {
     char parent[16];
     snprintf(parent, sizeof parent, "%d", (int)getpid());
-    const char *const args[] = {
-        "ringmaster-trainer", "work", "--link-fd", "3",    "--state-fd", "4",
-        "--snapshot-fd",      "5",    "--parent",  parent, "--alone",    process->alone ? "1" : "0",
-        process->more,        "6",    NULL};
-    const int fds[] = {-1,
-                       STDERR_FILENO,
-                       STDERR_FILENO,
-                       process->link_fd,
-                       process->state_fd,
-                       process->snapshot_fd,
-                       process->more_fd};
+    const char *args[18] = {"ringmaster-trainer", "work", "--link-fd",     "3",
+                            "--state-fd",         "4",    "--snapshot-fd", "5",
+                            "--parent",           parent, "--alone",       process->alone ? "1" : "0"};
+    int fds[9] = {
+        -1, STDERR_FILENO, STDERR_FILENO, process->link_fd, process->state_fd, process->snapshot_fd};
+    int n = 12, at = 6;
+    if (process->more) {
+        args[n++] = process->more;
+        args[n++] = "6";
+        fds[at++] = process->more_fd;
+    }
+    if (process->shelf) {
+        args[n++] = "--shelf-fd";
+        args[n++] = at == 6 ? "6" : "7";
+        fds[at++] = process->shelf->in;
+        fds[at++] = process->shelf->out;
+    }
     char **environment = config_without_secrets();
     if (!environment)
         return err_set(err, ERR_MACHINE, "no memory for a trainer");
@@ -39,7 +46,7 @@ int trainer_process_start(struct loop_child **ret, struct loop *loop, const stru
                                        .args = args,
                                        .environment = environment,
                                        .fds = fds,
-                                       .fd_count = (int)(sizeof fds / sizeof *fds) - !process->more,
+                                       .fd_count = at,
                                        .exited = process->exited,
                                        .ctx = process->ctx};
     int result = loop_child_open(ret, loop, &child, err);

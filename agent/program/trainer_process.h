@@ -12,10 +12,13 @@
 /* RINGMASTER_TRAINER, else the one beside this program. */
 int trainer_process_find(char *ret, size_t size, struct error *err);
 
+struct shelf;
+
 struct trainer_process {
     const char *path;
     int link_fd, state_fd, snapshot_fd; /* the caller's */
     bool alone;                         /* no other worker has a share in what this one may use */
+    const struct shelf *shelf;          /* for what is to outlive it (common/os/shelf.h); NULL: none */
     const char *more;                   /* "--data-fd" or "--program-fd", with more_fd; NULL: neither */
     int more_fd;
     void (*exited)(void *ctx, int code, int signo);

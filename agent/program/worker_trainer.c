@@ -8,8 +8,10 @@
 
 #include "agent/program/trainer_process.h"
 #include "common/net/link.h"
+#include "common/os/config.h"
 #include "common/os/log.h"
 #include "common/os/memory_kills.h"
+#include "common/os/shelf.h"
 
 /* For the way from closing the link to the end of the process, which frees a large memory on it. */
 static const rm_time leaving_patience = 2 * RM_S;
@@ -18,6 +20,7 @@ struct worker_trainer {
     struct loop *loop;
     struct loop_timer *leaving; /* kills one whose link is closed and that doesn't end */
     struct worker_trainer_options options;
+    struct shelf shelf; /* for what a trainer leaves to the next one; -1, -1: there is none */
     char path[RM_URI_MAX];
     struct loop_child *child; /* NULL: none, or it has exited */
     struct link *link;        /* NULL: none, or it has closed */
@@ -112,14 +115,19 @@ int worker_trainer_open(struct worker_trainer **ret, struct loop *loop,
         free(message);
         return err_set(err, ERR_MACHINE, "no memory for a trainer");
     }
-    *t = (struct worker_trainer){
-        .loop = loop, .options = *options, .message = message, .text = str_init(RM_FRAME_MAX)};
+    *t = (struct worker_trainer){.loop = loop,
+                                 .options = *options,
+                                 .shelf = {-1, -1},
+                                 .message = message,
+                                 .text = str_init(RM_FRAME_MAX)};
     int found = options->launches ? (text_copy(t->path, sizeof t->path, "/proc/self/exe") ? 0 : -1)
                                   : trainer_process_find(t->path, sizeof t->path, err);
     if (found == 0 && access(t->path, X_OK) < 0)
         found = err_errno(err, ERR_MACHINE, "the trainer program %s", t->path);
     if (found == 0)
         found = loop_timer_open(&t->leaving, loop, still_there, t, err);
+    if (found == 0 && !options->launches && config_get(CONFIG_GPU_KEEPS_STATE))
+        found = shelf_open(&t->shelf, err);
     if (found < 0) {
         worker_trainer_free(t);
         return -1;
@@ -135,6 +143,7 @@ static int spawn_trainer(struct worker_trainer *t, int link_fd, int data_fd, str
                                             .state_fd = t->options.state_fd,
                                             .snapshot_fd = t->options.snapshot_fd,
                                             .alone = t->options.alone,
+                                            .shelf = t->shelf.in < 0 ? NULL : &t->shelf,
                                             .more = data_fd < 0 ? NULL : "--data-fd",
                                             .more_fd = data_fd,
                                             .exited = trainer_exited,
@@ -235,6 +244,7 @@ void worker_trainer_free(struct worker_trainer *t)
     loop_child_free(t->child);
     loop_timer_free(t->leaving);
     link_free(t->link);
+    shelf_clear(&t->shelf);
     str_clear(&t->text);
     free(t->message);
     free(t);

@@ -47,6 +47,7 @@
 #include <stdint.h>
 
 #include "common/base/error.h"
+#include "common/base/limits.h"
 #include "common/model/layout.h"
 #include "trainer/backend/memory.h"
 #include "trainer/exact/audit.h"
@@ -64,6 +65,8 @@ struct backend_rule {
     double clip_norm; /* 0: no clipping */
 };
 
+struct shelf;
+
 struct backend_options {
     const struct model_layout *layout; /* must outlive it */
     int sequences;                     /* of a lane, shape->context tokens each */
@@ -71,8 +74,10 @@ struct backend_options {
     const char *isa;                   /* instruction set by name, or "Auto"; must outlive it */
     bool bf16, recompute;
     bool mixed; /* ranks may be of other hardware: none says of a state what only some of them can say */
-    struct backend_rule rule; /* needed by commit, check and finish alone */
-    atomic_llong *pulse;      /* grows while anything moves; NULL: nobody looks */
+    struct backend_rule rule;  /* needed by commit, check and finish alone */
+    atomic_llong *pulse;       /* grows while anything moves; NULL: nobody looks */
+    const struct shelf *shelf; /* for far memory that is to outlive this process (common/os/shelf.h), copied;
+                                  NULL: it dies with it */
 };
 
 /* Memory of this process's machine, in bytes. */
@@ -120,11 +125,13 @@ struct backend_ops {
      * name with other probes are not both sound. NULL: nothing can be measured. */
     int (*probe)(struct backend *b, uint8_t *out, struct error *err);
 
-    /* Far memory for the state's arrays and words: what was in it is lost. NULL: they lie in the memfd. */
+    /* Far memory for the state's arrays and words: what was in it is lost, unless b->kept says that it is
+     * what was left on the shelf. NULL: they lie in the memfd. */
     int (*memory)(struct backend *b, size_t bytes, struct memory **ret, struct far *ret_base,
                   struct error *err);
     /* From here on this is the state, until free; it outlives the backend. Init and copies need none, nor do
-     * losses and logits where weights may lie in this process's memory. */
+     * losses and logits where weights may lie in this process's memory. Of memory that was kept it says in
+     * b->found what it makes of it: what is not whole, the state holds no more. */
     int (*attach)(struct backend *b, struct state *state, struct error *err);
 
     /* The first weights (parameters), here, of a seed. NULL: see first. */
@@ -203,7 +210,9 @@ struct backend_ops {
 struct backend {
     const struct backend_ops *ops;
     bool aims; /* an update may leave the state in memory that is shared with others (state_add_spare) */
-    int64_t image_bytes; /* the state is one array, an image of so many bytes; 0: params, m and v */
+    bool kept; /* memory gave what was left on the shelf, and attach has found nothing wrong with it */
+    char found[RM_WHY_MAX]; /* by attach: what was left, or why nothing is used or can be; "": nothing was */
+    int64_t image_bytes;    /* the state is one array, an image of so many bytes; 0: params, m and v */
 };
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "common/os/clock.h"
 #include "common/os/fault.h"
+#include "common/os/log.h"
 #include "common/os/pages.h"
 #include "trainer/engine/engine_parts.h"
 
@@ -92,6 +93,15 @@ static int add_spare(struct engine *e, int fd, struct error *err)
     return state_add_spare(e->state, fd, snapshot_area_at(e->area_bytes, SNAPSHOT_TAKEN), err);
 }
 
+/* Who looks for the cause of what a run received finds it here. */
+static void say_found(const struct backend *b)
+{
+    if (b->kept)
+        log_info("goes on with the state that the trainer before left", "found=\"%s\"", b->found);
+    else if (*b->found)
+        log_warn("a GPU's state is not kept", "why=\"%s\"", b->found);
+}
+
 static int open_state(struct engine *e, const struct engine_options *options, struct error *err)
 {
     const struct backend_ops *ops = e->backend->ops;
@@ -102,10 +112,12 @@ static int open_state(struct engine *e, const struct engine_options *options, st
     e->area_bytes = shape.image ? shape.image : snapshot_area_bytes(&e->layout);
     if (ops->memory && ops->memory(e->backend, state_bulk_bytes(&shape), &shape.in, &shape.at, err) < 0)
         return -1;
+    shape.kept = e->backend->kept;
     if (state_open(&e->state, options->state_fd, &shape, err) < 0 ||
         size_snapshot(e, options->snapshot_fd, err) < 0 || map_areas(e, options->snapshot_fd, err) < 0 ||
         add_spare(e, options->snapshot_fd, err) < 0 || ops->attach(e->backend, e->state, err) < 0)
         return -1;
+    say_found(e->backend);
     return engine_repair(e, err);
 }
 

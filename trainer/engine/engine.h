@@ -16,6 +16,7 @@
 struct engine;
 struct backend;
 struct backend_options;
+struct shelf;
 
 /* Opens who computes, on the thread that computes. *ret is the caller's, ended by its ops->free; where it
  * fails nothing is left open. ERR_USAGE: options that it can't do; ERR_MACHINE: what the machine lacks. As
@@ -30,6 +31,8 @@ struct engine_options {
                                       is common/model/snapshot.h's */
     int data_fd;                   /* socket for data of an object store; unused for folders */
     int program_fd;                /* listens for the user's program, taken over; unused without one */
+    const struct shelf
+        *shelf; /* for memory that outlives this process (trainer/backend/backend.h); NULL: none */
     bool alone; /* no other worker of the job has a share in the CPUs that this one may use */
     void (*refused)(const char *why); /* a stranger at the data port; on another thread */
     engine_open_backend *backend;     /* NULL: what the job asks for */

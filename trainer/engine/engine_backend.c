@@ -100,6 +100,7 @@ int engine_backend_open(struct engine *e, const struct engine_options *given, st
                                             .recompute = spec->recompute,
                                             .mixed = spec->allow_mixed_hardware,
                                             .rule = rule_of(spec),
-                                            .pulse = &e->counter};
+                                            .pulse = &e->counter,
+                                            .shelf = given->shelf};
     return (open ? open : opener_of(spec))(&e->backend, &options, err);
 }

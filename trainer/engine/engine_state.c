@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "common/os/fault.h"
+#include "common/os/log.h"
 #include "common/storage/checkpoint/model_folder.h"
 #include "common/storage/checkpoint/place.h"
 #include "trainer/engine/engine_parts.h"
@@ -170,11 +171,14 @@ void engine_receive(struct engine *e, const struct message *form, struct elastic
     int source;
     engine_want(e, CMD_RECEIVE, form, form->form.source, form->form.sources_count, &want, peers);
     want.silence = source_patience(e);
+    const long long before = atomic_load(&e->received);
     if (transfer_receive_state(e->state, &want, &exact, &source, &err) < 0)
         transfer_failed(&want, source, &err, ret);
     else {
         e->exact = exact;
         e->fresh = true;
+        log_info("received a state", "step=%lld bytes=%lld", (long long)want.step,
+                 (long long)atomic_load(&e->received) - before);
     }
 }
 

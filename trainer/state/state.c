@@ -246,8 +246,7 @@ static void restore_pieces(struct state *s)
 
 /* ---- open ---- */
 
-/* Arrays that were not in the memfd have gone with their process; their new place holds no undo slot. */
-static int forget_all(struct state *s, struct error *err)
+int state_forget(struct state *s, struct error *err)
 {
     state_receive_begin(s);
     if (s->shape.image)
@@ -266,8 +265,9 @@ static int open_mapping(struct state *s, int fd, struct error *err)
         return -1;
     if (!there && lay_out(s, fd, &p, err) < 0)
         return -1;
+    /* Arrays that were not in the memfd have gone with their process, unless somebody kept them. */
     if (s->shape.in)
-        return forget_all(s, err);
+        return s->shape.kept && state_current(s) ? 0 : state_forget(s, err);
     if (there && state_current(s))
         restore_pieces(s);
     return 0;

@@ -45,6 +45,7 @@ struct state_shape {
     bool fast;                         /* words are fp32 sums instead of integers */
     struct memory *in;                 /* of arrays and words, from `at` on; NULL: the memfd */
     struct far at;                     /* not 0 */
+    bool kept;     /* what lies there is what the process before this one left that had this memfd */
     int64_t image; /* > 0: bytes of the one array, a multiple of 4, and `in` is of that alone; the words lie
                       in the memfd */
 };
@@ -63,8 +64,9 @@ struct state_point {
 
 /* Maps the memfd; sizes and lays it out where it is empty or was never finished. Refuses one of another
  * shape (ERR_DATA). Restores every piece that was being changed when its last user died; arrays in another
- * memory than the memfd died with him, so nothing is held then. fd stays the caller's. ERR_MACHINE where the
- * memory is not to be had. */
+ * memory than the memfd died with him, so nothing is held then, but where it was kept: then it is for whoever
+ * has that memory to look at it, restore the pieces, or call state_forget. fd stays the caller's. ERR_MACHINE
+ * where the memory is not to be had. */
 int state_open(struct state **ret, int fd, const struct state_shape *shape, struct error *err);
 void state_free(struct state *s); /* unmaps; the memfd keeps everything */
 

@@ -100,6 +100,8 @@ static inline void state_order(void)
 
 /* The state held, also while an update is pending; NULL where there is none. */
 const struct state_point *state_current(const struct state *s);
+/* Holds nothing from here on, and no undo slot is valid, wherever they lie. */
+int state_forget(struct state *s, struct error *err);
 /* Where its arrays lie; home where nothing is held. */
 enum state_place_of state_placed(const struct state *s);
 /* Buffer of the pending update, -1 where there is none. */

@@ -15,7 +15,8 @@
  * whose error comes out of whatever call comes next
  *     hang:kernel@N       the N-th kernel never ends
  *     skip:KERNEL@N       the N-th run of the kernel of that name does nothing, and nobody is told
- *     empty               no kernel does anything: what is left is the host's own time */
+ *     die:KERNEL@N=M      the N-th run of the kernel of that name ends at its M-th moment (emulator.h), and
+ * the process by SIGKILL empty               no kernel does anything: what is left is the host's own time */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,12 +62,14 @@ static void rule_read(struct script *s, int kind, const char *text)
     struct rule *r = &s->rule[s->rules++];
     char code[48] = "";
     long long turn = 0;
+    const bool has_code = kind < HANGS;
     if (s->rules == RULES_MAX ||
-        sscanf(text, "%47[^@]@%lld=%47s", r->name, &turn, code) < (kind < HANGS ? 3 : 2))
+        sscanf(text, "%47[^@]@%lld=%47s", r->name, &turn, code) < (has_code || kind == DIES ? 3 : 2))
         misuse("RINGMASTER_STANDIN_CUDA: \"%s\" is not CALL@N=CODE", text);
     r->kind = (unsigned)kind;
     r->turn = turn;
-    r->code = kind < HANGS ? result_read(code) : CUDA_SUCCESS;
+    r->code = has_code ? result_read(code) : CUDA_SUCCESS;
+    r->moment = kind == DIES ? strtoll(code, NULL, 10) : 0;
 }
 
 struct number {
@@ -113,8 +116,8 @@ static void setting_read(struct script *s, const char *name, const char *value)
 static void word_read(struct script *s, char *word)
 {
     static const char *const kinds[] = {
-        [FAILS] = "fail:", [LOST] = "lost:", [HANGS] = "hang:", [SKIPS] = "skip:"};
-    for (int i = 0; i <= SKIPS; i++)
+        [FAILS] = "fail:", [LOST] = "lost:", [HANGS] = "hang:", [SKIPS] = "skip:", [DIES] = "die:"};
+    for (int i = 0; i <= DIES; i++)
         if (!strncmp(word, kinds[i], strlen(kinds[i]))) {
             rule_read(s, i, word + strlen(kinds[i]));
             return;

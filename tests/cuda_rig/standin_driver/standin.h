@@ -33,9 +33,10 @@ enum { DEVICES_MAX = 8, RULES_MAX = 16, NODE_DEPENDS = 2 };
 /* ---- what is played (script.c) ---- */
 
 struct rule {
-    enum { FAILS, LOST, HANGS, SKIPS } kind;
-    char name[48]; /* of a call, without _v2; "kernel": one that is run; SKIPS: of a kernel */
-    int64_t turn;  /* from 1 */
+    enum { FAILS, LOST, HANGS, SKIPS, DIES } kind;
+    char name[48];  /* of a call, without _v2; "kernel": one that is run; SKIPS, DIES: of a kernel */
+    int64_t turn;   /* from 1 */
+    int64_t moment; /* DIES: at which it ends */
     CUresult code;
     int64_t seen;
 };

@@ -1,6 +1,9 @@
 /* Streams: what was handed over, and when it is done. */
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/cuda_rig/standin_driver/standin.h"
 
@@ -32,6 +35,18 @@ void op_drop(struct op *op)
     free(op);
 }
 
+/* As when a process is killed while its kernel is under way. */
+static _Noreturn void die_in(struct emulation *e, const struct op *op, int64_t moment)
+{
+    e->stop = moment;
+    if (!emulate(e, op->kernel, op->arguments))
+        misuse("the kernel %s", e->wrong);
+    fprintf(stderr, "the stand-in's process dies in kernel %s, %s at moment %lld\n", op->kernel->name,
+            e->stopped ? "which is cut off" : "which had ended", (long long)e->moments);
+    kill(getpid(), SIGKILL);
+    abort();
+}
+
 static void launch(const struct op *op)
 {
     struct emulation e = {.blocks = op->blocks, .resident = 1 + draw(4), .seed = (uint64_t)draw(1 << 30)};
@@ -39,6 +54,8 @@ static void launch(const struct op *op)
                 *own = script_turn(&standin.script, op->kernel->name);
     if (own && own->kind == SKIPS)
         return;
+    if (own && own->kind == DIES)
+        die_in(&e, op, own->moment);
     if (rule && rule->kind == HANGS)
         standin.hangs = true;
     else if (rule)

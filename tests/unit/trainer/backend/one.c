@@ -45,7 +45,7 @@ struct far one_params(struct one *o)
     return state_array_named(&a, "params")->at;
 }
 
-static void hold_first_weights(struct one *o)
+void one_first(struct one *o)
 {
     struct state_point point = {.lineage = {9}};
     float *params = one_first_weights(o->layout);
@@ -56,18 +56,26 @@ static void hold_first_weights(struct one *o)
     free(params);
 }
 
-struct one one_open(one_opener *open, const struct backend_options *options, bool fast)
+struct one one_attach(one_opener *open, const struct backend_options *options, bool fast, int fd)
 {
     struct state_shape shape = {.layout = options->layout, .lanes = ONE_LANES, .fast = fast};
-    struct one o = {.layout = options->layout, .fd = -1};
+    struct one o = {.layout = options->layout, .fd = fd};
     well(open(&o.b, options, &why));
     o.ops = o.b->ops;
     if (o.ops->memory)
         well(o.ops->memory(o.b, state_bulk_bytes(&shape), &shape.in, &shape.at, &why));
-    well(file_memory(&o.fd, "state", 0, &why));
+    shape.kept = o.b->kept;
     well(state_open(&o.state, o.fd, &shape, &why));
     well(o.ops->attach(o.b, o.state, &why));
-    hold_first_weights(&o);
+    return o;
+}
+
+struct one one_open(one_opener *open, const struct backend_options *options, bool fast)
+{
+    int fd = -1;
+    well(file_memory(&fd, "state", 0, &why));
+    struct one o = one_attach(open, options, fast, fd);
+    one_first(&o);
     return o;
 }
 

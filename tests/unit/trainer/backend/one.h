@@ -30,6 +30,9 @@ extern const int one_in_order[ONE_LANES], one_backwards[ONE_LANES];
 
 /* fast: of a state whose words are fp32. */
 struct one one_open(one_opener *open, const struct backend_options *options, bool fast);
+/* On a state's memfd, which is the result's: with what it holds, or nothing yet. */
+struct one one_attach(one_opener *open, const struct backend_options *options, bool fast, int fd);
+void one_first(struct one *o); /* holds the first weights */
 void one_close(struct one *o);
 
 size_t one_bytes(const struct model_layout *layout);         /* of its parameters in fp32 */

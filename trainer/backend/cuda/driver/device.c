@@ -24,6 +24,8 @@ int cuda_check(struct cuda_device *device, CUresult code, const char *doing, str
     int trouble = (int)cuda_trouble_of(code), seen = device->trouble;
     while (trouble > seen && !atomic_compare_exchange_weak(&device->trouble, &seen, trouble))
         ;
+    if (trouble == CUDA_SICK && device->sick)
+        device->sick(device->sick_ctx);
     return cuda_driver_failed(device->driver, code, device->label[0] ? device->label : NULL, doing, err);
 }
 

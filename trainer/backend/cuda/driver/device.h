@@ -29,6 +29,9 @@ struct cuda_device {
     size_t granularity;                /* memory comes in multiples of this */
     int priority_least, priority_most; /* of streams: the most urgent one is the smaller number */
     atomic_int trouble;                /* the worst that was seen: enum cuda_trouble */
+    void (*sick)(void *ctx); /* called at each CUDA_SICK, on whichever thread sees it; NULL: nobody. Set
+                                before anything is begun */
+    void *sick_ctx;
 };
 
 /* Capabilities that our kernels' code is for: 8.0 and all newer 8.x, 9.0, 10.0 and all newer 10.x. */

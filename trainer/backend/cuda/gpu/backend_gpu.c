@@ -88,9 +88,11 @@ static int gpu_memory(struct backend *b, size_t bytes, struct memory **ret, stru
                       struct error *err)
 {
     struct backend_gpu *g = gpu_of(b);
-    RM_ASSERT(!g->bulk.device, "a second memory for %p", (void *)g);
-    if (cuda_device_use(g->device, err) < 0 ||
-        cuda_memory_open(&g->bulk, g->device, bytes, "the training state", err) < 0)
+    RM_ASSERT(!g->bulk.device || g->left, "a second memory for %p", (void *)g);
+    if (cuda_device_use(g->device, err) < 0)
+        return -1;
+    b->kept = gpu_takeover_memory(g, bytes);
+    if (!b->kept && cuda_memory_open(&g->bulk, g->device, bytes, "the training state", err) < 0)
         return -1;
     *ret = &g->far.base;
     *ret_base = (struct far){g->bulk.at};
@@ -107,7 +109,9 @@ static int gpu_attach(struct backend *b, struct state *state, struct error *err)
     if (!g->header)
         return err_set(err, ERR_MACHINE, "no memory for the lanes' header words");
     g->sum = g->header + state->header_words;
-    return cuda_device_use(g->device, err) < 0 ? -1 : gpu_open_tables(g, err);
+    if (cuda_device_use(g->device, err) < 0 || gpu_open_tables(g, err) < 0)
+        return -1;
+    return gpu_takeover_attach(g, err);
 }
 
 /* As on CPUs: a seed has one beginning. */
@@ -200,7 +204,7 @@ static int check_room(struct backend_gpu *g, struct error *err)
     size_t free_bytes;
     if (cuda_device_free_bytes(g->device, &free_bytes, err) < 0)
         return -1;
-    room.free = (int64_t)free_bytes;
+    room.free = (int64_t)free_bytes + (g->left ? (int64_t)g->bulk.bytes : 0);
     cuda_needs_make(&g->needs, &shape);
     return cuda_needs_check(&g->needs, &shape, &room, err);
 }
@@ -212,8 +216,10 @@ static int take_parts(struct backend_gpu *g, const struct backend_gpu_parts *par
                                               .exact = &g->exact,
                                               .model = &g->model,
                                               .graphs = parts->graphs};
-    if (open_device(g, err) < 0 || check_room(g, err) < 0 ||
-        cuda_module_open(&g->exact, g->device, parts->exact, "exact", err) < 0 ||
+    if (open_device(g, err) < 0)
+        return -1;
+    gpu_takeover_open(g);
+    if (check_room(g, err) < 0 || cuda_module_open(&g->exact, g->device, parts->exact, "exact", err) < 0 ||
         cuda_module_open(&g->model, g->device, parts->model, "model", err) < 0 ||
         cuda_stream_open(&g->stream, g->device, false, err) < 0 ||
         gpu_far_open(&g->far, g->device, err) < 0 || gpu_open_kernels(g, err) < 0)
@@ -233,7 +239,12 @@ int backend_gpu_open_with(struct backend **ret, const struct backend_options *op
     g->layout = options->layout;
     g->sequences = options->sequences;
     g->rule = options->rule;
+    g->shelved = options->shelf;
+    if (g->shelved)
+        g->shelf = *options->shelf;
     if (take_parts(g, parts, err) < 0) {
+        if (g->shelved) /* nobody knows in what state the GPU is */
+            shelf_empty(&g->shelf);
         gpu_free(&g->base);
         return -1;
     }

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "common/os/shelf.h"
 #include "trainer/backend/cuda/driver/memory.h"
 #include "trainer/backend/cuda/gpu/backend_gpu.h"
 #include "trainer/backend/cuda/kernels/sums.h"
@@ -30,7 +31,7 @@ struct gpu_said {
     uint32_t max[RM_TENSORS_MAX];
 };
 
-enum gpu_kernel { GPU_PROVE, GPU_SUMS, GPU_UPDATE, GPU_KERNELS };
+enum gpu_kernel { GPU_PROVE, GPU_RESTORE, GPU_SUMS, GPU_UPDATE, GPU_KERNELS };
 
 /* What passes over the state need beside it: on the GPU, and of some of it a copy here, locked. */
 struct gpu_tables {
@@ -72,6 +73,9 @@ struct backend_gpu {
     int full[GPU_KERNELS]; /* blocks of it that fill the GPU */
     struct gpu_far far;
     struct cuda_memory bulk; /* the state's arrays, words and slots */
+    struct shelf shelf;      /* for a descriptor of that */
+    bool shelved;            /* there is one */
+    bool left;               /* bulk lay there, and nobody has asked for it yet */
     struct gpu_tables tables;
     struct state *state;    /* NULL until attached */
     uint32_t *header, *sum; // (header_words) what this rank says, and what all do
@@ -126,6 +130,17 @@ void gpu_warm_up(struct backend *b, struct far params);
 int gpu_commit(struct backend *b, struct backend_info *ret, struct error *err);
 int gpu_check(struct backend *b, const struct state_point *wanted, struct error *err);
 int gpu_finish(struct backend *b, struct error *err);
+/* Have the words of that buffer the sum that their header says? Those of fp32 have none, and are whole. */
+int gpu_words_are_whole(struct backend_gpu *g, int buffer, bool *ret, struct error *err);
+
+/* gpu_takeover.c: a state that a trainer before this one left */
+/* Right behind the device: what lies on the shelf is mapped, or taken off. */
+void gpu_takeover_open(struct backend_gpu *g);
+/* Whether what was mapped is the memory that is asked for; else it is given back. */
+bool gpu_takeover_memory(struct backend_gpu *g, size_t bytes);
+/* As `attach` of the table, once tables are open: what is not whole is forgotten. Memory that is new goes to
+ * the shelf. */
+int gpu_takeover_attach(struct backend_gpu *g, struct error *err);
 
 /* gpu_probe.c: from the table. */
 int gpu_probe(struct backend *b, uint8_t *out, struct error *err);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "trainer/backend/cuda/kernels/prove.h"
+#include "trainer/backend/cuda/kernels/restore.h"
 
 enum { ALIGNED = 256 };
 
@@ -11,6 +12,7 @@ enum { ALIGNED = 256 };
 
 static const struct cuda_kernel_shape shapes[GPU_KERNELS] = {
     [GPU_PROVE] = {"prove", PROVE_THREADS, 0, sizeof(struct prove_args)},
+    [GPU_RESTORE] = {"restore", RESTORE_THREADS, 0, sizeof(struct restore_args)},
     [GPU_SUMS] = {"sums", SUMS_THREADS, 0, sizeof(struct sums_args)},
     [GPU_UPDATE] = {"update", UPDATE_THREADS, 0, sizeof(struct update_args)},
 };

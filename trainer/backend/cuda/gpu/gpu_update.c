@@ -74,16 +74,24 @@ static double square_of_floats(const struct update *u)
     return sum;
 }
 
-static int find_norm(struct update *u, struct error *err)
+static int find_sums(struct update *u, struct error *err)
 {
     const struct state *s = u->state;
-    const double most = u->g->rule.clip_norm;
     if (sum_pieces(u, err) < 0)
         return -1;
     for (int i = 0; i < s->pieces; i++) {
         u->tensor_sums[s->piece[i].tensor] += u->g->tables.sums_here[i].sum;
         u->proof += u->g->tables.sums_here[i].proof;
     }
+    return 0;
+}
+
+static int find_norm(struct update *u, struct error *err)
+{
+    const struct state *s = u->state;
+    const double most = u->g->rule.clip_norm;
+    if (find_sums(u, err) < 0)
+        return -1;
     u->norm = sqrt(s->shape.fast ? square_of_floats(u) : square_of_fixed(u));
     u->clip = most > 0 && most < u->norm + 1e-6 ? most / (u->norm + 1e-6) : 1;
     u->rate = schedule_rate(&u->g->rule.schedule, u->step);
@@ -170,13 +178,17 @@ static int apply(struct update *u, const struct state_point *next, struct error 
 
 /* ---- from the table ---- */
 
+static uint64_t wanted_proof(const struct update *u)
+{
+    const struct state *s = u->state;
+    return header_words_proof(state_header_words(s, u->buffer), s->shape.layout->tensors, s->shape.lanes);
+}
+
 /* What is wrong with the words must show before they are sealed. */
 static int check_words(const struct update *u, struct error *err)
 {
-    const struct state *s = u->state;
-    const uint64_t wanted =
-        header_words_proof(state_header_words(s, u->buffer), s->shape.layout->tensors, s->shape.lanes);
-    if (s->shape.fast || u->proof == wanted)
+    const uint64_t wanted = wanted_proof(u);
+    if (u->state->shape.fast || u->proof == wanted)
         return 0;
     err_set(
         err, ERR_MACHINE,
@@ -184,6 +196,15 @@ static int check_words(const struct update *u, struct error *err)
         "the way to it, changed some",
         (long long)u->step, (unsigned long long)u->proof, (unsigned long long)wanted);
     return err_class(err, CLASS_MACHINE);
+}
+
+int gpu_words_are_whole(struct backend_gpu *g, int buffer, bool *ret, struct error *err)
+{
+    struct update u = update_of(g, buffer);
+    if (find_sums(&u, err) < 0)
+        return -1;
+    *ret = g->state->shape.fast || u.proof == wanted_proof(&u);
+    return 0;
 }
 
 int gpu_commit(struct backend *b, struct backend_info *ret, struct error *err)
