@@ -119,6 +119,7 @@ struct rdzv_worker {
     struct msg_checkpoints list;
     char quarantine[RM_WHY_MAX]; /* why it is not taken back; "": it is not in quarantine */
     int64_t slowness;            /* times in a row that it was not ready in time */
+    struct msg_pace pace;        /* of the newest step that it made in a ring of this coordinator */
     int64_t waited;              /* newest step whose waiting for data is counted */
     struct rdzv_trouble trouble;
     struct rdzv_beside beside;
