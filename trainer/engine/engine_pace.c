@@ -14,12 +14,12 @@ void engine_pace_ring(struct engine *e)
 
 static void find_cause(struct engine *e)
 {
-    static const enum msg_slow_by causes[] = {[CPU_HELD_BY_NONE] = SLOW_BY_UNKNOWN,
-                                              [CPU_HELD_BY_LIMIT] = SLOW_BY_CPU_LIMIT,
-                                              [CPU_HELD_BY_HOST] = SLOW_BY_STOLEN_TIME};
-    struct cpu_held now;
-    cpu_held_read(&now);
-    e->pace.by = causes[cpu_held_by(&e->pace.doubted, &now)];
+    static const enum msg_slow_by causes[] = {[HELD_CPU_BY_NONE] = SLOW_BY_UNKNOWN,
+                                              [HELD_CPU_BY_LIMIT] = SLOW_BY_CPU_LIMIT,
+                                              [HELD_CPU_BY_HOST] = SLOW_BY_STOLEN_TIME};
+    struct held_cpu now;
+    held_cpu_read(&now);
+    e->pace.by = causes[held_cpu_by(&e->pace.doubted, &now)];
 }
 
 static void watch_self(struct engine *e, int percent)
@@ -28,7 +28,7 @@ static void watch_self(struct engine *e, int percent)
     bool slow = e->pace.watch.slow;
     e->pace.percent = slow && percent ? percent : slow ? e->pace.percent : 0;
     if (turn == PACE_DOUBTED)
-        cpu_held_read(&e->pace.doubted);
+        held_cpu_read(&e->pace.doubted);
     if (turn != PACE_TURNS)
         return;
     if (slow)

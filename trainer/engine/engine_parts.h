@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #include "common/model/snapshot.h"
-#include "common/os/cpu_held.h"
+#include "common/os/held_cpu.h"
 #include "common/storage/data/prefetch.h"
 #include "common/storage/data/scrub.h"
 #include "trainer/backend/backend.h"
@@ -63,7 +63,7 @@ struct engine {
         struct pace_watch watch; /* of this worker, whatever ring it is in */
         int percent;             /* of the median rank's time a lane, where it is slow; else 0 */
         enum msg_slow_by by;     /* likewise, why */
-        struct cpu_held doubted; /* when that began to show */
+        struct held_cpu doubted; /* when that began to show */
     } pace;
     int64_t sure; /* the step whose state was found to have the bits that it wrote; -1: none */
     bool fresh;   /* the state was received since headers agreed last */

@@ -1,4 +1,4 @@
-#include "common/os/cpu_held.h"
+#include "common/os/held_cpu.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static bool read_text(const char *path, struct str *out)
 }
 
 /* A group's periods are as many as those of the one around it; each may be the one that is used up. */
-static void read_group(const char *folder, struct str *text, struct cpu_held *ret)
+static void read_group(const char *folder, struct str *text, struct held_cpu *ret)
 {
     char path[PATH_MOST + 16];
     snprintf(path, sizeof path, "%s/cpu.stat", folder);
@@ -41,7 +41,7 @@ static void read_group(const char *folder, struct str *text, struct cpu_held *re
 }
 
 /* The group at `path` below `mount`, and all above it. */
-static void read_along(const char *mount, const char *path, struct str *text, struct cpu_held *ret)
+static void read_along(const char *mount, const char *path, struct str *text, struct held_cpu *ret)
 {
     char folder[PATH_MOST];
     size_t root = strlen(mount);
@@ -54,7 +54,7 @@ static void read_along(const char *mount, const char *path, struct str *text, st
 }
 
 /* "0::/path" is version 2's, "4:cpu,cpuacct:/path" one of version 1's. */
-static void read_line(const char *root, char *line, struct str *text, struct cpu_held *ret)
+static void read_line(const char *root, char *line, struct str *text, struct held_cpu *ret)
 {
     char mount[PATH_MOST], with_commas[PATH_MOST + 2];
     char *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;
@@ -70,7 +70,7 @@ static void read_line(const char *root, char *line, struct str *text, struct cpu
     }
 }
 
-static void read_groups(const char *root, const char *membership, struct cpu_held *ret)
+static void read_groups(const char *root, const char *membership, struct held_cpu *ret)
 {
     struct str lines = str_init(TEXT_MOST), text = str_init(TEXT_MOST);
     if (read_text(membership, &lines)) {
@@ -87,7 +87,7 @@ static void read_groups(const char *root, const char *membership, struct cpu_hel
 }
 
 /* "cpu  user nice system idle iowait irq softirq steal guest ...": guests' time is in user's. */
-static void read_stolen(const char *stat, struct cpu_held *ret)
+static void read_stolen(const char *stat, struct held_cpu *ret)
 {
     struct str text = str_init(1 << 20);
     if (read_text(stat, &text) && !strncmp(str_text(&text), "cpu ", 4)) {
@@ -102,23 +102,23 @@ static void read_stolen(const char *stat, struct cpu_held *ret)
     str_clear(&text);
 }
 
-void cpu_held_read_at(struct cpu_held *ret, const char *root, const char *membership, const char *stat)
+void held_cpu_read_at(struct held_cpu *ret, const char *root, const char *membership, const char *stat)
 {
-    *ret = (struct cpu_held){0};
+    *ret = (struct held_cpu){0};
     read_groups(root, membership, ret);
     read_stolen(stat, ret);
 }
 
-void cpu_held_read(struct cpu_held *ret)
+void held_cpu_read(struct held_cpu *ret)
 {
-    cpu_held_read_at(ret, "/sys/fs/cgroup", "/proc/self/cgroup", "/proc/stat");
+    held_cpu_read_at(ret, "/sys/fs/cgroup", "/proc/self/cgroup", "/proc/stat");
 }
 
-enum cpu_held_by cpu_held_by(const struct cpu_held *before, const struct cpu_held *after)
+enum held_cpu_by held_cpu_by(const struct held_cpu *before, const struct held_cpu *after)
 {
     int64_t periods = after->periods - before->periods, throttled = after->throttled - before->throttled;
     int64_t ticks = after->ticks - before->ticks, stolen = after->stolen - before->stolen;
     if (throttled > 0 && throttled >= periods / 4)
-        return CPU_HELD_BY_LIMIT;
-    return stolen > 0 && stolen >= ticks / 10 ? CPU_HELD_BY_HOST : CPU_HELD_BY_NONE;
+        return HELD_CPU_BY_LIMIT;
+    return stolen > 0 && stolen >= ticks / 10 ? HELD_CPU_BY_HOST : HELD_CPU_BY_NONE;
 }
