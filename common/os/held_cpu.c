@@ -9,7 +9,7 @@
 
 enum { PATH_MOST = 4096, TEXT_MOST = 64 << 10, STAT_STEAL = 7, STAT_COUNTED = 8 };
 
-/* Of lines "nr_periods 12". */
+/* The number of a line as "nr_periods 12"; 0: there is none. */
 static int64_t value_of(const char *text, const char *key)
 {
     size_t length = strlen(key);

@@ -145,7 +145,6 @@ static void accept_identity(const struct turn *turn, struct rdzv_worker *w, int 
     if (!same) {
         w->released = w->leaving = w->finished = w->digest_known = w->ready = w->serving = false;
         w->noticed = w->goes = false;
-        w->pace = (struct msg_pace){0};
         w->pool[0] = w->machine[0] = 0;
         w->came = turn->now;
         w->leave_began = 0;

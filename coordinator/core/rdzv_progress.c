@@ -106,10 +106,12 @@ static void hear_pace(const struct turn *turn, struct rdzv_worker *w, const stru
                                                  [SLOW_BY_STOLEN_TIME] =
                                                      ": its machine's host gives processors to others"};
     char why[MSG_DETAIL_MAX];
-    bool begins = p->pace.slow > 0 && !w->pace.slow, again = w->state.held && p->step <= w->state.step;
+    bool known = w->paced == w->incarnation && w->pace.slow;
+    bool begins = p->pace.slow > 0 && !known, again = w->state.held && p->step <= w->state.step;
     if (p->step_time <= 0 || again)
         return;
     w->pace = p->pace;
+    w->paced = w->incarnation;
     if (!begins)
         return;
     snprintf(why, sizeof why, "a lane takes it %.1f times as long as most%s", p->pace.slow / 100.0,

@@ -96,7 +96,7 @@ static struct status_notice notice_of(const struct rdzv_worker *w, rm_time now)
 static struct status_speed pace_of(const struct rdzv_worker *w)
 {
     const struct msg_pace *p = &w->pace;
-    if (w->rank < 0 || w->presence == ABSENT || !p->lanes)
+    if (w->rank < 0 || w->presence == ABSENT || w->paced != w->incarnation || !p->lanes)
         return (struct status_speed){.known = false};
     return (struct status_speed){.known = true,
                                  .lanes = p->lanes,

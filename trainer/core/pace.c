@@ -51,6 +51,7 @@ static struct paces paces_of(const struct pace *p)
 static uint64_t step_takes(const struct paces *all, const struct lane_shares *shares)
 {
     uint64_t longest = 0;
+    RM_ASSERT(all->world == shares->world, "%d paces for %d shares", all->world, shares->world);
     for (int r = 0; r < all->world; r++) {
         uint64_t us = all->us[r] * (uint64_t)shares->count[r];
         longest = us > longest ? us : longest;
@@ -142,6 +143,7 @@ static uint64_t median_of(const struct paces *all)
 {
     uint64_t sorted[RM_WORKERS_MAX];
     int n = 0;
+    RM_ASSERT(all->world >= 1 && all->world <= RM_WORKERS_MAX, "%d have a median", all->world);
     for (int r = 0; r < all->world; r++) {
         if (!all->us[r])
             continue;
@@ -172,6 +174,7 @@ enum pace_turn pace_watch_hear(struct pace_watch *w, int percent)
         w->steps = percent ? 0 : w->steps;
         return PACE_STAYS;
     }
+    RM_ASSERT(w->steps >= 0 && w->steps < PACE_STEPS, "%d steps in a row", w->steps);
     w->steps++;
     if (w->steps < PACE_STEPS)
         return w->steps == 1 ? PACE_DOUBTED : PACE_STAYS;

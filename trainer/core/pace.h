@@ -40,7 +40,7 @@ struct pace {
 void pace_begin(struct pace *p, int lanes, int world, bool moves);
 /* us (world): time a lane that each rank said; 0: nobody knows. True: the next step has other shares. */
 bool pace_hear(struct pace *p, const uint32_t *us);
-/* Of that rank, us a lane; 0: not known yet, or it has none. */
+/* How many us a lane takes that rank; 0: not known yet, or it has none. */
 uint32_t pace_of_rank(const struct pace *p, int rank);
 /* In percent of the median of those who have lanes, the quicker one of two; 100 where the usual share would
  * take it less than PACE_LEAST longer; 0: not known yet. */
