@@ -19,6 +19,7 @@ static void hear_progress(struct worker_pages *p, const struct msg_progress *m)
     p->reduce_time += m->reduce_time;
     p->reduce_bytes += m->reduce_bytes;
     p->second = m->second;
+    p->pace = m->pace;
 }
 
 void worker_pages_hear(struct worker_pages *p, const struct message *message)
@@ -52,6 +53,14 @@ void worker_pages_hear(struct worker_pages *p, const struct message *message)
     }
 }
 
+static void print_pace(const struct msg_pace *p, struct exposition *page)
+{
+    exposition_gauge(page, "lanes", "Lanes of the newest step that this worker computed.", p->lanes);
+    exposition_gauge(page, "lane_seconds", "Time that one of them took it.", (double)p->lane_us / 1e6);
+    exposition_gauge(page, "slow_ratio", "As many times as long as most workers', where it is slow; else 0.",
+                     p->slow / 100.0);
+}
+
 static void print_metrics(const struct worker_pages *p, struct exposition *page)
 {
     exposition_family(page, EXPOSITION_STATESET, "phase", "What this worker's trainer does.");
@@ -70,6 +79,7 @@ static void print_metrics(const struct worker_pages *p, struct exposition *page)
                        (double)p->reduce_time / RM_S);
     exposition_counter(page, "reduce_bytes", "Bytes that this worker sent to the next one for that.",
                        (double)p->reduce_bytes);
+    print_pace(&p->pace, page);
     exposition_gauge(page, "second_transport",
                      "1 where the newest step's sums went by a second transport (NCCL), 0 by the ring.",
                      p->second.used);

@@ -13,6 +13,7 @@ struct worker_pages {
     bool loss_known;
     rm_time step_time, data_wait, reduce_time; /* of all steps together */
     int64_t reduce_bytes;
+    struct msg_pace pace;        /* of the newest step */
     struct msg_transport second; /* of its trainer, since that one started */
     int64_t switches, failures;  /* of the trainers before that one, together */
     rm_time ring_time, state_time;

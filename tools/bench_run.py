@@ -19,6 +19,7 @@ import bench_compare  # noqa: E402
 import bench_elastic  # noqa: E402
 import bench_gpu  # noqa: E402
 import bench_ring  # noqa: E402
+import bench_slow  # noqa: E402
 import bench_spot  # noqa: E402
 import bench_store  # noqa: E402
 import rig  # noqa: E402
@@ -251,7 +252,7 @@ def show(name, found, write):
 
 def main():
     parser = argparse.ArgumentParser(prog="tools/bench")
-    parser.add_argument("what", nargs="?", default="all", choices=["recovery", "train", "checkpoint", "store", "elastic", "ring", "spot", "gpu", "compare", "all"])
+    parser.add_argument("what", nargs="?", default="all", choices=["recovery", "train", "checkpoint", "store", "elastic", "ring", "slow", "spot", "gpu", "compare", "all"])
     parser.add_argument("--write", action="store_true", help="put the result into docs/benchmarks.md")
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--rounds", type=int, default=2)
@@ -283,6 +284,7 @@ def main():
                "train": lambda: bench_train(arguments.python, arguments.rounds, arguments.steps),
                "store": lambda: bench_store.bench(arguments.bytes, arguments.rounds),
                "ring": lambda: Found(*bench_ring.bench(os.environ["RINGMASTER_TOOLS"], arguments.rounds)),
+               "slow": lambda: Found(*bench_slow.bench()),
                "gpu": lambda: Found(*bench_gpu.bench(os.environ["RINGMASTER_TOOLS"])),
                "spot": lambda: Found(*bench_spot.bench(rig, job_of, RECOVERY_MODEL, peer, arguments)),
                "elastic": lambda: Found(*bench_elastic.bench(peer, arguments.python, arguments.times, arguments.at, arguments.save_every))}

@@ -292,6 +292,7 @@ static const struct {
     {EVENT_WORKER_LEFT_OUT, YELLOW, "left out"},
     {EVENT_WORKER_DIFFERS, RED, "differs"},
     {EVENT_PROOF_FAILED, RED, "was given a wrong sum"},
+    {EVENT_WORKER_SLOW, YELLOW, "is slow"},
     {EVENT_NOTICE_RECEIVED, YELLOW, "was given notice"},
     {EVENT_NOTICE_WITHDRAWN, GREEN, "is no longer under notice"},
     {EVENT_WORKER_JOINED, GREEN, "joined"},

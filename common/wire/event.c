@@ -23,6 +23,7 @@ static const struct event_row rows[EVENT_KINDS] = {
     [EVENT_WORKER_LEFT_OUT] = {"workerLeftOut", .has = WORKER, .reason = "WorkerLeftOut", .warning = true},
     [EVENT_WORKER_DIFFERS] = {"workerDiffers", .has = WORKER, .reason = "WorkerDiffers", .warning = true},
     [EVENT_PROOF_FAILED] = {"proofFailed", .has = WORKER, .reason = "ProofFailed", .warning = true},
+    [EVENT_WORKER_SLOW] = {"workerSlow", .has = WORKER, .reason = "WorkerSlow", .warning = true},
     [EVENT_NOTICE_RECEIVED] = {"noticeReceived", .has = WORKER, .reason = "NoticeReceived"},
     [EVENT_NOTICE_WITHDRAWN] = {"noticeWithdrawn", .has = WORKER, .reason = "NoticeWithdrawn"},
     [EVENT_PROGRAM_FAILED] = {"programFailed", .has = WORKER, .reason = "ProgramFailed", .warning = true},

@@ -26,6 +26,7 @@ enum event_kind {
     EVENT_WORKER_LEFT_OUT, /* it and another one can't reach each other: the ring is formed without it */
     EVENT_WORKER_DIFFERS,  /* its state is not that of the others: it gets theirs */
     EVENT_PROOF_FAILED,    /* what this worker was given as a step's sum is not that: nobody commits it */
+    EVENT_WORKER_SLOW,     /* a lane has taken this worker much longer than most, for many steps */
     EVENT_NOTICE_RECEIVED, /* this worker's machine will go, or may */
     EVENT_NOTICE_WITHDRAWN,
     EVENT_PROGRAM_FAILED, /* a process of the user's program failed here: all are started anew */

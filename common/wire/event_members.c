@@ -42,6 +42,7 @@ static const struct members rows[EVENT_KINDS] = {
     [EVENT_WORKER_LEFT_OUT] = {.must = OF_WORKER},
     [EVENT_WORKER_DIFFERS] = {.must = OF_WORKER},
     [EVENT_PROOF_FAILED] = {.must = OF_WORKER},
+    [EVENT_WORKER_SLOW] = {.must = OF_WORKER},
     [EVENT_NOTICE_RECEIVED] = {.must = OF_NOTICE, .may = A(LEFT_SECONDS)},
     [EVENT_NOTICE_WITHDRAWN] = {.must = OF_NOTICE},
     [EVENT_PROGRAM_FAILED] = {.must = A(WORKER) | A(REASON),

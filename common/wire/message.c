@@ -427,6 +427,11 @@ const char *msg_role_name(enum msg_role role)
     return message_role_names[role];
 }
 
+const char *msg_slow_name(enum msg_slow_by by)
+{
+    return message_slow_names[by];
+}
+
 const char *msg_phase_name(enum msg_phase phase)
 {
     return message_phase_names[phase];

@@ -32,7 +32,7 @@
 enum {
     /* version that hello and setup carry; another one is refused by name. A ring's header has room for each
      * worker, so that programs built for another most of them speak another one. */
-    MSG_PROTOCOL = 14 + (RM_WORKERS_MAX == 64 ? 0 : 1000 + RM_WORKERS_MAX),
+    MSG_PROTOCOL = 15 + (RM_WORKERS_MAX == 64 ? 0 : 1000 + RM_WORKERS_MAX),
     MSG_NONCE_BYTES = 32,    /* of challenge and hello */
     MSG_DETAIL_MAX = 400,    /* a fault's sentence, with its NUL */
     MSG_OUTPUT_MAX = 4096,   /* what a program that failed said last, with its NUL */
@@ -284,6 +284,16 @@ struct msg_transport {
     int64_t switches, failures; /* since the trainer's start: to it, and of it */
 };
 
+enum msg_slow_by { SLOW_BY_UNKNOWN, SLOW_BY_CPU_LIMIT, SLOW_BY_STOLEN_TIME, SLOW_BYS };
+
+/* How fast this worker computes, beside the others of its ring (trainer/core/pace.h). */
+struct msg_pace {
+    int lanes;       /* of this step that it computed */
+    int64_t lane_us; /* which took it so long each, us; 0: not known */
+    int slow;        /* percent of the median member's time a lane; 0: it is not slow */
+    enum msg_slow_by by;
+};
+
 struct msg_progress {
     int64_t step; /* committed just now */
     bool saves;   /* a snapshot of it is taken before training goes on */
@@ -298,6 +308,7 @@ struct msg_progress {
         reduce_time; /* time in which it was summed over the ring here, waiting for slower members included */
     int64_t reduce_bytes; /* sent to the next member for that */
     struct msg_transport second;
+    struct msg_pace pace;
 };
 
 struct msg_evaluated {
@@ -552,6 +563,7 @@ struct message {
 const char *msg_type_name(enum msg_type type); /* "stopped" */
 const char *msg_role_name(enum msg_role role); /* "catch-up" */
 const char *msg_phase_name(enum msg_phase phase);
+const char *msg_slow_name(enum msg_slow_by by);       /* "cpuLimit" */
 const char *msg_fault_name(enum msg_fault_kind kind); /* "trainer-exit" */
 
 /* A message of that type with everything else zero; only the bytes that the type uses are touched, so that a

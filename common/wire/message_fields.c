@@ -18,6 +18,7 @@ const char *const message_role_names[] = {"keep", "catch-up", "receive", "load",
 const char *const message_phase_names[] = {"idle", "stopped", "forming", "ready", "training"};
 const char *const message_fault_names[] = {"trainer-exit", "ring-error", "storage", "not-finite", "lineage",
                                            "data",         "hang",       "machine", "program",    "proof"};
+const char *const message_slow_names[] = {"unknown", "cpuLimit", "stolenTime"};
 static const char *const stop_names[] = {"now", "boundary"};
 static const char *const notice_words[] = {"gone", "may", "will"};
 
@@ -179,6 +180,11 @@ static const struct message_field progress_fields[] = {
     {"secondTransport", MSG_FIELD_BOOL, BODY(progress.second.used), .late = true},
     {"transportSwitches", MSG_FIELD_INT64, BODY(progress.second.switches), 0, MOST, .late = true},
     {"transportFailures", MSG_FIELD_INT64, BODY(progress.second.failures), 0, MOST, .late = true},
+    {"lanes", MSG_FIELD_INT, BODY(progress.pace.lanes), 0, RM_LANES_MAX, .late = true},
+    {"laneUs", MSG_FIELD_INT64, BODY(progress.pace.lane_us), 0, UINT32_MAX, .late = true},
+    {"slowPercent", MSG_FIELD_INT, BODY(progress.pace.slow), 0, INT32_MAX, .late = true},
+    {"slowBy", MSG_FIELD_ENUM, BODY(progress.pace.by), 0, SLOW_BYS - 1, .names = message_slow_names,
+     .late = true},
     {0},
 };
 

@@ -32,7 +32,8 @@ struct message_field {
     size_t count_at;                    /* arrays: offset of the int count in the same struct */
     const char *const *names;           /* MSG_FIELD_ENUM */
     const struct message_field *fields; /* MSG_FIELD_ROWS, ends with a row without a name */
-    bool late; /* who is of an older release does not say it: then it is 0. MSG_FIELD_INT64 and BOOL */
+    bool late; /* who is of an older release does not say it: then it is 0. MSG_FIELD_INT, INT64, BOOL and
+                  ENUM */
 };
 
 struct message_kind {
@@ -46,6 +47,7 @@ extern const struct message_kind message_kinds[MSG_TYPES];
 extern const char *const message_role_names[];
 extern const char *const message_phase_names[];
 extern const char *const message_fault_names[];
+extern const char *const message_slow_names[]; /* by enum msg_slow_by */
 enum { MESSAGE_ROLES = ROLE_INIT + 1, MESSAGE_PHASES = PHASE_TRAINING + 1, MESSAGE_FAULTS = FAULT_PROOF + 1 };
 
 #endif

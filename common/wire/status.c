@@ -127,12 +127,23 @@ static const struct row notice_rows[] = {
     {0},
 };
 
+#define PACE(member) offsetof(struct status_speed, member)
+
+static const struct row pace_rows[] = {
+    {"lanes", INT, .at = PACE(lanes), .highest = RM_LANES_MAX},
+    {"laneMs", REAL, .at = PACE(lane_ms)},
+    {"timesMost", REAL, .at = PACE(times), .only_if = PACE(slow)},
+    {"slowBy", TEXT, .at = PACE(by), .only_if = PACE(slow)},
+    {0},
+};
+
 static const struct row worker_rows[] = {
     {"worker", INT, .at = WORKER(worker), .lowest = -1, .highest = RM_WORKERS_MAX},
     {"attempt", INT, .at = WORKER(attempt)},
     {"phase", TEXT, .at = WORKER(phase)},
     {"rank", INT, .at = WORKER(rank), .lowest = -1, .highest = RM_WORKERS_MAX},
     {"notice", PART, .at = WORKER(notice), .only_if = WORKER(notice.known), .rows = notice_rows},
+    {"pace", PART, .at = WORKER(pace), .only_if = WORKER(pace.known), .rows = pace_rows},
     {0},
 };
 

@@ -90,6 +90,16 @@ struct status_notice {
     double left_seconds; /* NaN: no time is known */
 };
 
+/* What its lanes take a worker. */
+struct status_speed {
+    bool known;     /* it is in the ring, and has made a step there */
+    int lanes;      /* of its newest step */
+    double lane_ms; /* each; NaN: not known */
+    bool slow;
+    double times;   /* slow: as long as most workers' */
+    const char *by; /* slow: msg_slow_name */
+};
+
 struct status_worker {
     int worker; /* -1: none of the job's */
     int attempt;
@@ -98,6 +108,7 @@ struct status_worker {
     const char *cause;           /* of `lost` and `quarantined` */
     int64_t time;                /* of `lost` and `left` */
     struct status_notice notice; /* of `workers` */
+    struct status_speed pace;    /* likewise */
 };
 
 struct status_workers {

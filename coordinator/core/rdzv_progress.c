@@ -2,6 +2,7 @@
 #include "coordinator/core/rdzv_progress.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
@@ -97,6 +98,27 @@ static void learn_of_told(struct rdzv *st, const struct msg_progress *p)
         st->numbers = p->numbers;
 }
 
+/* Of a step that was only taken over nothing is known; what is told again says nothing of now. */
+static void hear_pace(const struct turn *turn, struct rdzv_worker *w, const struct msg_progress *p)
+{
+    static const char *const causes[SLOW_BYS] = {[SLOW_BY_UNKNOWN] = "",
+                                                 [SLOW_BY_CPU_LIMIT] = ": its CPU limit holds it up",
+                                                 [SLOW_BY_STOLEN_TIME] =
+                                                     ": its machine's host gives processors to others"};
+    char why[MSG_DETAIL_MAX];
+    bool known = w->paced == w->incarnation && w->pace.slow;
+    bool begins = p->pace.slow > 0 && !known, again = w->state.held && p->step <= w->state.step;
+    if (p->step_time <= 0 || again)
+        return;
+    w->pace = p->pace;
+    w->paced = w->incarnation;
+    if (!begins)
+        return;
+    snprintf(why, sizeof why, "a lane takes it %.1f times as long as most%s", p->pace.slow / 100.0,
+             causes[p->pace.by]);
+    rdzv_tell_worker(turn, TELL_WORKER_SLOW, rdzv_index(turn->st, w), why);
+}
+
 void rdzv_progress(const struct turn *turn, struct rdzv_worker *w, const struct message *m)
 {
     struct rdzv *st = turn->st;
@@ -106,6 +128,7 @@ void rdzv_progress(const struct turn *turn, struct rdzv_worker *w, const struct 
     if (of_ring) {
         rdzv_ring_moved(turn);
         rdzv_interval_step(turn, p);
+        hear_pace(turn, w, p);
     }
     if (of_ring && p->step > st->known_step) /* what came to nothing before was counted then */
         st->known_step = p->step;

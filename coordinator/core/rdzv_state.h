@@ -119,7 +119,9 @@ struct rdzv_worker {
     struct msg_checkpoints list;
     char quarantine[RM_WHY_MAX]; /* why it is not taken back; "": it is not in quarantine */
     int64_t slowness;            /* times in a row that it was not ready in time */
-    int64_t waited;              /* newest step whose waiting for data is counted */
+    struct msg_pace pace; /* of the newest step that it made in a ring of this coordinator, and as which... */
+    uint64_t paced;       /* ...incarnation; another one has made none yet */
+    int64_t waited;       /* newest step whose waiting for data is counted */
     struct rdzv_trouble trouble;
     struct rdzv_beside beside;
     rm_time sliced_at; /* when it said last that a slice of its is written, and of which step */

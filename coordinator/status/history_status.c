@@ -93,6 +93,19 @@ static struct status_notice notice_of(const struct rdzv_worker *w, rm_time now)
         .left_seconds = n->until == RM_NEVER ? NAN : (double)rm_later(n->until - now, 0) / RM_S};
 }
 
+static struct status_speed pace_of(const struct rdzv_worker *w)
+{
+    const struct msg_pace *p = &w->pace;
+    if (w->rank < 0 || w->presence == ABSENT || w->paced != w->incarnation || !p->lanes)
+        return (struct status_speed){.known = false};
+    return (struct status_speed){.known = true,
+                                 .lanes = p->lanes,
+                                 .lane_ms = p->lane_us ? (double)p->lane_us / 1000 : NAN,
+                                 .slow = p->slow > 0,
+                                 .times = p->slow / 100.0,
+                                 .by = msg_slow_name(p->by)};
+}
+
 static void fill_workers(struct status_workers *list, const struct rdzv *st, rm_time now)
 {
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
@@ -104,7 +117,8 @@ static void fill_workers(struct status_workers *list, const struct rdzv *st, rm_
                                           .attempt = w->attempt > w->expected ? w->attempt : w->expected,
                                           .phase = status_phase_name(phase_of(st, w)),
                                           .rank = w->rank,
-                                          .notice = notice_of(w, now)});
+                                          .notice = notice_of(w, now),
+                                          .pace = pace_of(w)});
     }
 }
 

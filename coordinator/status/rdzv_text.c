@@ -107,6 +107,7 @@ static void set_worker(struct js *o, const struct rdzv_tell *t)
     case TELL_WORKER_LEFT_OUT:
     case TELL_WORKER_DIFFERS:
     case TELL_PROOF_FAILED:
+    case TELL_WORKER_SLOW:
         js_set_int(o, event_key(EVENT_KEY_STEP), t->step);
         js_set_string(o, event_key(EVENT_KEY_CAUSE), t->text);
         break;

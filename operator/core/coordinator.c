@@ -132,6 +132,7 @@ static void note_event(enum event_kind kind, const struct told *t, char *out, si
     case EVENT_WORKER_LEFT_OUT:
     case EVENT_WORKER_DIFFERS:
     case EVENT_PROOF_FAILED:
+    case EVENT_WORKER_SLOW:
         snprintf(out, size, "worker %d at step %lld: %s", t->worker, step, t->cause);
         break;
     case EVENT_NOTICE_RECEIVED:

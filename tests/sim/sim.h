@@ -23,6 +23,7 @@
 #include "tests/sim/sim_lanes.h"
 #include "tests/sim/sim_shots.h"
 #include "trainer/core/elastic.h"
+#include "trainer/core/pace.h"
 
 #ifdef RM_SIM_LONG
 enum {
@@ -102,7 +103,8 @@ enum plant {
     PLANT_GONE_UNSAID,     /* that a machine does not go after all is told to nobody */
     PLANT_SOONER_UNSAID,   /* nor that it goes sooner than was told */
     PLANT_MACHINE_UNSAID,  /* which machine it is that goes is told to nobody */
-    PLANT_SOURCE_IS_PAIR,  /* of who gives something else it is said that it can't be reached */
+    PLANT_DEAL_APART,     /* one rank hears another time a lane than the others, and shares lanes out by it */
+    PLANT_SOURCE_IS_PAIR, /* of who gives something else it is said that it can't be reached */
     PLANTS
 };
 extern const char *const plant_names[PLANTS];
@@ -218,6 +220,8 @@ struct trainer {
     int pass;       /* of the step; 1: rescaled */
     struct lane_sum sum;
     struct lane_keep keep;
+    struct pace pace;  /* of its ring, and */
+    uint32_t lane_us;  /* what its newest pass says */
     int64_t op;        /* reductions of this ring that are behind it */
     bool arrived;      /* in the next one */
     bool completing;   /* of which the result is on its way to it */
@@ -282,10 +286,11 @@ struct conn {
 /* What a reduction of header words has said to all. */
 struct header {
     enum { PASS_FITS, PASS_RESCALED, PASS_NOT_FINITE, PASS_ODD } verdict;
-    bool stop, save; /* somebody said so */
-    bool second;     /* all are ready for the other transport */
-    int blind;       /* rank that overlooks the stop, -1 none */
-    bool look;       /* PASS_ODD: nobody can tell, and not all have looked at their own sums yet */
+    bool stop, save;             /* somebody said so */
+    bool second;                 /* all are ready for the other transport */
+    int blind;                   /* rank that overlooks the stop, -1 none */
+    uint32_t us[RM_WORKERS_MAX]; /* a lane, of each rank */
+    bool look; /* PASS_ODD: nobody can tell, and not all have looked at their own sums yet */
     struct worker_set
         odd; /* PASS_ODD: ranks whose states have not the bits of most; all: there are no most */
 };

@@ -225,6 +225,7 @@ static void decide(struct sim *sim, struct ring *ring)
     struct header h = {.second = sim->plant != PLANT_READY_FOR_ALL, .blind = -1};
     for (int r = 0; r < ring->count; r++) {
         const struct trainer *t = &sim->node[ring->node[r]].trainer;
+        h.us[r] = t->lane_us;
         h.stop = h.stop || t->stop_flag;
         h.save = h.save || t->save_flag ||
                  (r == 0 && (drawn(sim, 10, step, sim->scenario.saves) || saves_due(sim, t)));
@@ -512,6 +513,7 @@ void exchange_header(struct sim *sim, int node)
     case PASS_FITS:
         check_flawless(sim, ring_of_trainer(sim, node));
         t->words = true;
+        lanes_hear(sim, t, h->us);
         give_up_update(sim, node);
         enter(sim, node);
         break;

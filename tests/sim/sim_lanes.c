@@ -5,10 +5,15 @@
  *
  * What must hold: the words of a sum have each lane of the step once, each of this ring's deal, of this pass
  * and of the state that all hold (R16). And no lane that somebody in the ring still has is computed again
- * (R17), unless two have it. */
+ * (R17), unless two have it.
+ *
+ * In some seeds workers are of different speeds, for a while each; then lanes are shared out by what headers
+ * say of that, as each rank makes it out for itself (trainer/core/pace.h). */
+#include <string.h>
+
 #include "tests/sim/sim.h"
 
-enum { LANES = RM_WORKERS_MAX, SLOW_IN_100 = 3, KEEPS_IN_100 = 80 };
+enum { LANES = RM_WORKERS_MAX, SLOW_IN_100 = 3, KEEPS_IN_100 = 80, UNLIKE_IN_100 = 50, STEPS_ALIKE = 20 };
 
 /* How long a pass takes, of which some lanes are slow. Not where a notice has to be kept to the moment: a
  * leave has the time of two steps such as were made before. */
@@ -27,6 +32,44 @@ rm_time lanes_take(struct sim *sim, int node, rm_time drawn)
         sim->tallies.of[TALLY_SLOW_LANES]++;
     }
     return drawn;
+}
+
+/* How long a worker's lanes take at a step, in percent of what was drawn. A notice has to be kept to the
+ * moment, and a trace of machines has speeds of its own. */
+static int slowness(const struct sim *sim, const struct node *n)
+{
+    bool unlike = sim_hash(sim->seed, 25, 0) % 100 < UNLIKE_IN_100;
+    if (!unlike || sim->replay || sim->scenario.notices)
+        return 100;
+    uint64_t when = (uint64_t)(n->memory.step / STEPS_ALIKE) * 2 * RM_WORKERS_MAX + (uint64_t)n->worker;
+    uint64_t chance = sim_hash(sim->seed, 26, when);
+    return chance % 3 ? 100 : 100 + (int)(chance / 3 % 300);
+}
+
+/* A plain deal of what a pass of the usual share would take; returns what these lanes do. */
+static rm_time by_speed(const struct sim *sim, struct node *n, const struct lane_set *own, rm_time takes)
+{
+    struct trainer *t = &n->trainer;
+    int usual = sim->settings.lanes / sim->ring[t->ring].count, percent = slowness(sim, n);
+    rm_time each = takes / (usual > 0 ? usual : 1) * percent / 100;
+    t->lane_us = (uint32_t)(each / RM_US + 1);
+    return percent == 100 && shares_are_even(&t->pace.shares) ? takes : each * lane_set_count(own);
+}
+
+void lanes_connect(struct sim *sim, struct trainer *t, const struct ring *ring)
+{
+    pace_begin(&t->pace, sim->settings.lanes, ring->count, true);
+}
+
+void lanes_hear(struct sim *sim, struct trainer *t, const uint32_t *us)
+{
+    uint32_t heard[RM_WORKERS_MAX];
+    memcpy(heard, us, sizeof heard);
+    if (sim->plant == PLANT_DEAL_APART && t->rank == 1) {
+        sim->planted++;
+        heard[0] *= 3;
+    }
+    sim->tallies.of[TALLY_SHARES_MOVED] += pace_hear(&t->pace, heard) && t->rank == 0;
 }
 
 /* Who computes in this seed can go on with a pass. */
@@ -54,12 +97,13 @@ static struct lane_set own_lanes(const struct sim *sim, const struct node *n)
 {
     const struct trainer *t = &n->trainer;
     const struct msg_form *f = &t->form->form;
-    int lanes = sim->settings.lanes, count = sim->ring[t->ring].count;
+    int lanes = sim->settings.lanes;
+    struct lane_run usual = shares_run(&t->pace.shares, t->rank);
     bool dealt = f->lanes_count == lanes && f->resume.held && f->resume.step == n->memory.step;
     struct lane_set own = {0};
     for (int lane = 0; lane < lanes; lane++) {
-        bool usual = lane >= lanes * t->rank / count && lane < lanes * (t->rank + 1) / count;
-        if (dealt ? f->lane_rank[lane] == t->rank : usual)
+        bool its = lane >= usual.first && lane < usual.first + usual.count;
+        if (dealt ? f->lane_rank[lane] == t->rank : its)
             lane_set_add(&own, lane);
     }
     return own;
@@ -148,10 +192,12 @@ rm_time lanes_begin(struct sim *sim, int node, bool again, rm_time takes)
     }
     if (!again && !twice)
         check_not_again(sim, n, &there, &own);
-    int usual = sim->settings.lanes / sim->ring[n->trainer.ring].count;
+    bool shared = !shares_are_even(&n->trainer.pace.shares);
+    sim->tallies.of[TALLY_PASSES_SHARED] += shared;
+    takes = by_speed(sim, n, &own, takes);
     int todo = lane_set_count(&own) - lane_set_count(&k->done);
     if (sim->ring[n->trainer.ring].generation.n && goes_on)
-        takes = takes * todo / (usual > 0 ? usual : 1) + 10 * RM_US;
+        takes = n->trainer.lane_us * RM_US * todo + 10 * RM_US;
     k->own = own;
     k->begun = sim->now;
     k->until = sim->now + takes;

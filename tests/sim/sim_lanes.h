@@ -9,6 +9,7 @@
 struct node;
 struct ring;
 struct sim;
+struct trainer;
 
 /* What a rank adds to a sum: which lanes, of which step and pass, by the shares of which ring. */
 struct lane_sum {
@@ -37,5 +38,8 @@ void lanes_done(struct sim *sim, struct node *n);
 void lanes_forget(struct node *n);
 struct lane_set lanes_kept(const struct sim *sim, const struct node *n);
 void lanes_check(struct sim *sim, const struct ring *ring);
+/* It connects a ring; and a header of that has come to it, of a pass that fits. */
+void lanes_connect(struct sim *sim, struct trainer *t, const struct ring *ring);
+void lanes_hear(struct sim *sim, struct trainer *t, const uint32_t *us);
 
 #endif

@@ -89,7 +89,9 @@ const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "of them in the middle of a lane",
                                           "lanes that a program was slow in",
                                           "passes cut off whose lanes were kept",
-                                          "passes that went on with lanes kept"};
+                                          "passes that went on with lanes kept",
+                                          "lanes shared out anew by how fast ranks are",
+                                          "passes of a rank with such shares"};
 const char *const plant_names[PLANTS] = {"none",
                                          "lower-step",
                                          "torn-receive",
@@ -134,4 +136,5 @@ const char *const plant_names[PLANTS] = {"none",
                                          "gone-unsaid",
                                          "sooner-unsaid",
                                          "machine-unsaid",
+                                         "deal-apart",
                                          "source-is-pair"};

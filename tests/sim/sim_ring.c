@@ -297,6 +297,7 @@ static void start_connect(struct sim *sim, int node)
         if (ring->node[r] == node) {
             t->rank = r;
             ring->connected[r] = true;
+            lanes_connect(sim, t, ring);
         }
         if (!ring_member_lives(sim, ring, r))
             dead = ring->worker[r];

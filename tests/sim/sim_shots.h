@@ -98,6 +98,8 @@ enum tally {
     TALLY_SLOW_LANES,
     TALLY_LANES_KEPT,
     TALLY_PASSES_RESUMED,
+    TALLY_SHARES_MOVED,
+    TALLY_PASSES_SHARED,
     TALLIES
 };
 extern const char *const tally_names[TALLIES];

@@ -47,6 +47,7 @@
 #include <stdint.h>
 
 #include "common/base/error.h"
+#include "common/base/lane_shares.h"
 #include "common/base/limits.h"
 #include "common/model/layout.h"
 #include "trainer/backend/memory.h"
@@ -91,7 +92,9 @@ struct backend_pass {
     uint32_t flags;   /* LANES_STOP | LANES_SAVE | LANES_READY (trainer/exact/header.h) */
     uint32_t tokens;  /* that a lane learns from */
     const int32_t *k; // (tensors) NULL: the state's own; else those of a VERDICT_RESCALE
-    int disputed;     /* lane + 1 that all are to compute, since two differed about it; 0: none */
+    /* Whose the lanes are, as far as they are not dealt out; valid until `end`. NULL: the usual ones. */
+    const struct lane_shares *shares;
+    int disputed; /* lane + 1 that all are to compute, since two differed about it; 0: none */
 };
 
 /* What this rank adds in a pass; valid until the next one begins. */
@@ -161,7 +164,8 @@ struct backend_ops {
      * and what fails is told by a later call of the pass. A token outside the vocabulary is ERR_DATA. */
     int (*lane)(struct backend *b, int lane, const int32_t *tokens, const atomic_int *stop,
                 struct error *err);
-    /* All lanes are done. lane_us: how long each took; 0: nobody knows, as the pass before. */
+    /* All lanes are done. lane_us: how long each took until lane returned, to which who returned before it
+     * was done adds what it still waits for; 0: nobody knows, as the pass before. */
     int (*end)(struct backend *b, uint32_t lane_us, struct backend_sums *ret, struct error *err);
     /* The header's sum is there: all ranks are in this step. */
     void (*decide)(struct backend *b, struct verdict *ret);

@@ -212,6 +212,7 @@ static void report_progress(struct elastic *st, struct elastic_out *out, int64_t
     m->progress.reduce_time = st->made.reduce_time;
     m->progress.reduce_bytes = st->made.reduce_bytes;
     m->progress.second = st->made.second;
+    m->progress.pace = st->made.pace;
 }
 
 /* ---- a new ring ---- */

@@ -90,6 +90,7 @@ struct elastic_result {
     rm_time reduce_time;         /* CMD_EXCHANGE: part of it in which the ring summed, or waited for others */
     int64_t reduce_bytes;        /* CMD_EXCHANGE: sent to the next in the ring for that */
     struct msg_transport second; /* CMD_EXCHANGE */
+    struct msg_pace pace;        /* CMD_EXCHANGE */
     rm_time took;                /* wall time of the command, ns */
     uint8_t digest[RM_HASH_BYTES]; /* CMD_DIGEST */
     struct msg_snapshot

@@ -8,6 +8,7 @@ struct made {
     rm_time took, data_wait, reduce_time;
     int64_t reduce_bytes;
     struct msg_transport second;
+    struct msg_pace pace;
     bool stop, save;
 };
 
@@ -18,8 +19,10 @@ static inline void made_add(struct made *made, const struct elastic_result *r)
     made->data_wait += r->data_wait;
     made->reduce_time += r->reduce_time;
     made->reduce_bytes += r->reduce_bytes;
-    if (r->command == CMD_EXCHANGE)
-        made->second = r->second;
+    if (r->command != CMD_EXCHANGE)
+        return;
+    made->second = r->second;
+    made->pace = r->pace;
 }
 
 #endif

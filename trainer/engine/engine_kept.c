@@ -17,7 +17,7 @@ void engine_own_lanes(const struct engine *e, const struct message *form, int64_
 {
     const struct msg_form *f = &form->form;
     bool dealt = f->lanes_count == e->spec->batch.lanes && f->resume.held && f->resume.step == step;
-    struct model_range usual = model_part(e->spec->batch.lanes, e->ring->rank, e->ring->world);
+    struct lane_run usual = shares_run(&e->pace.ring.shares, e->ring->rank);
     *ret = (struct lane_set){0};
     for (int lane = 0; lane < e->spec->batch.lanes; lane++) {
         bool own = dealt ? f->lane_rank[lane] == e->ring->rank

@@ -6,12 +6,14 @@
 #include <stdatomic.h>
 
 #include "common/model/snapshot.h"
+#include "common/os/held_cpu.h"
 #include "common/storage/data/prefetch.h"
 #include "common/storage/data/scrub.h"
 #include "trainer/backend/backend.h"
 #include "trainer/backend/transport.h"
 #include "trainer/collective/collective.h"
 #include "trainer/core/cursor.h"
+#include "trainer/core/pace.h"
 #include "trainer/core/second.h"
 #include "trainer/engine/engine.h"
 #include "trainer/io/data_port.h"
@@ -56,6 +58,13 @@ struct engine {
         struct lane_set done;      /* whose sums are there; none where they are in doubt */
         int disputed; /* lane + 1 that all computed in this pass, or are to in the next; 0: none */
     } pass;
+    struct {
+        struct pace ring;        /* of this one */
+        struct pace_watch watch; /* of this worker, whatever ring it is in */
+        int percent;             /* of the median rank's time a lane, where it is slow; else 0 */
+        enum msg_slow_by by;     /* likewise, why */
+        struct held_cpu doubted; /* when that began to show */
+    } pace;
     int64_t sure; /* the step whose state was found to have the bits that it wrote; -1: none */
     bool fresh;   /* the state was received since headers agreed last */
     int64_t rescaled;
@@ -177,6 +186,14 @@ bool engine_words_stand(const struct engine *e);
 void engine_keep_sound(struct engine *e, const struct elastic_result *ret);
 /* Has each lane been added once, by what all say of theirs? */
 bool engine_lanes_are_whole(const struct engine *e);
+
+/* engine_pace.c */
+/* There is a new ring. */
+void engine_pace_ring(struct engine *e);
+/* The header of a step that fits has been summed. */
+void engine_pace_hear(struct engine *e);
+/* For the step that was exchanged. */
+void engine_pace_tell(const struct engine *e, struct msg_pace *ret);
 
 /* engine_step.c */
 /* Lets the next step's lanes be read already: the ring is there. */

@@ -150,6 +150,7 @@ void engine_connect(struct engine *e, const struct message *message, struct elas
     else {
         set_ring(e, ring);
         engine_transport_ring(e);
+        engine_pace_ring(e);
         FAULT("ring-joined");
     }
 }

@@ -66,6 +66,13 @@ static int run_lane(struct engine *e, int lane, struct error *err)
     return 0;
 }
 
+/* 0: there was none. */
+static uint32_t us_each(rm_time took, int count)
+{
+    rm_time us = count ? took / count / RM_US : 0;
+    return count ? (uint32_t)(us < 1 ? 1 : us > INT32_MAX ? INT32_MAX : us) : 0;
+}
+
 static int run_lanes(struct engine *e, int64_t step, const struct lane_set *own, struct error *err)
 {
     rm_time begun = clock_now();
@@ -80,8 +87,7 @@ static int run_lanes(struct engine *e, int64_t step, const struct lane_set *own,
                 return -1;
         }
     }
-    uint32_t took = count ? (uint32_t)((clock_now() - begun) / count / RM_US) : 0;
-    return e->backend->ops->end(e->backend, took, &e->pass.sums, err);
+    return e->backend->ops->end(e->backend, us_each(clock_now() - begun, count), &e->pass.sums, err);
 }
 
 /* Rank 0's clock says when the time for a checkpoint has come, or who was told so does, and all hear of it in
@@ -108,6 +114,7 @@ static int begin_pass(struct engine *e, const struct state_point *point, const s
                                 .world = e->ring->world,
                                 .flags = flags_of(e),
                                 .tokens = (uint32_t)engine_lane_tokens(e),
+                                .shares = &e->pace.ring.shares,
                                 .k = e->pass.scaled ? e->pass.k : NULL,
                                 .disputed = e->pass.disputed};
     e->pass.number = again ? e->pass.number + 1 : 0;
@@ -415,8 +422,10 @@ static void act_on(struct engine *e, int64_t step, struct elastic_result *ret)
         rescale(e, step, ret);
     else if (verdict->kind != VERDICT_FITS)
         refuse_verdict(e, verdict, step, ret);
-    else
+    else {
+        engine_pace_hear(e);
         exchange_words(e, step + 1, ret);
+    }
 }
 
 void engine_exchange(struct engine *e, struct elastic_result *ret)
@@ -448,6 +457,7 @@ void engine_exchange(struct engine *e, struct elastic_result *ret)
     ret->reduce_time = e->reduce_time - reduced;
     ret->reduce_bytes = e->reduce_bytes - sent;
     engine_transport_tell(e, &ret->second);
+    engine_pace_tell(e, &ret->pace);
 }
 
 /* Each sequence alone, so that its loss does not depend on which others this rank happens to have. */

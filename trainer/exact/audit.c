@@ -4,34 +4,33 @@
 
 #include "common/base/assert.h"
 #include "common/base/prng.h"
-#include "common/model/layout.h"
 #include "trainer/exact/header.h"
 
 enum { LANES_A_TURN = 250 }; /* lanes of its own between two audits in a rank's turn: 0.4 % */
 
-static bool is_due(const struct audit_pass *p, int64_t own)
+static bool is_due(const struct audit_pass *p, int own)
 {
-    int64_t most = (p->lanes + p->world - 1) / p->world, every = LANES_A_TURN / most;
-    RM_ASSERT(most >= 1 && own >= 0 && own <= most, "%lld lanes of %d, of %lld at most", (long long)own,
-              p->lanes, (long long)most);
-    if (p->fresh || own < most)
+    int most = shares_most(&p->shares), every = LANES_A_TURN / most;
+    RM_ASSERT(most >= 1 && own >= 0 && own <= most, "%d lanes of %d, of %d at most", own,
+              shares_lanes(&p->shares), most);
+    if (p->fresh || (own < most && shares_are_even(&p->shares)))
         return true;
     every = every > 0 ? every : 1;
-    return p->step % every == 0 && p->step / every % p->world == p->rank;
+    return p->step % every == 0 && p->step / every % p->shares.world == p->rank && 2 * own >= most;
 }
 
 int audit_lane(const struct audit_pass *p)
 {
-    struct model_range own = model_part(p->lanes, p->rank, p->world);
-    int64_t others = p->lanes - own.count;
-    RM_ASSERT(p->rank >= 0 && p->rank < p->world, "rank %d of %d audits", p->rank, p->world);
+    struct lane_run own = shares_run(&p->shares, p->rank);
+    int others = shares_lanes(&p->shares) - own.count, world = p->shares.world;
+    RM_ASSERT(p->rank >= 0 && p->rank < world, "rank %d of %d audits", p->rank, world);
     if (p->all >= 0)
         return p->all >= own.first && p->all < own.first + own.count ? -1 : p->all;
-    if (p->world < 2 || others < 1 || !is_due(p, own.count))
+    if (world < 2 || others < 1 || !is_due(p, own.count))
         return -1;
     uint64_t chance = (uint64_t)p->step * RM_WORKERS_MAX + (uint64_t)p->rank; /* the same for all who ask */
-    int64_t lane = (int64_t)prng_below(&chance, (uint64_t)others);
-    return (int)(lane < own.first ? lane : lane + own.count);
+    int lane = (int)prng_below(&chance, (uint64_t)others);
+    return lane < own.first ? lane : lane + own.count;
 }
 
 /* ---- what was found ---- */
@@ -51,16 +50,6 @@ static struct result result_of(uint64_t proof, float loss)
 static bool same(const struct result *a, const struct result *b)
 {
     return a->proof == b->proof && a->loss == b->loss;
-}
-
-static int owner_of(int lane, int lanes, int world)
-{
-    for (int rank = 0; rank < world; rank++) {
-        struct model_range own = model_part(lanes, rank, world);
-        if (lane >= own.first && lane < own.first + own.count)
-            return rank;
-    }
-    return -1;
 }
 
 struct heard {
@@ -111,8 +100,10 @@ static void judge_lane(struct heard *h, int owner, const struct result *owners, 
               "%d differ of %d", set_count(out->differ), set_count(out->computed));
 }
 
-bool audit_find(const uint32_t *header, int tensors, int lanes, struct audit_found *out)
+bool audit_find(const uint32_t *header, int tensors, const struct lane_shares *shares,
+                struct audit_found *out)
 {
+    int lanes = shares_lanes(shares);
     struct heard heard;
     hear_ranks(&heard, header, tensors, lanes);
     for (int r = 0; r < heard.world; r++) {
@@ -120,8 +111,8 @@ bool audit_find(const uint32_t *header, int tensors, int lanes, struct audit_fou
             continue;
         struct header_lane lane = header_lane_read(header, tensors, heard.lane[r]);
         struct result owners = result_of(lane.proof, lane.loss);
-        int owner = owner_of(heard.lane[r], lanes, heard.world);
-        if (owner < 0 || same(&owners, &heard.result[r]))
+        int owner = shares_owner(shares, heard.lane[r]);
+        if (owner < 0 || owner >= heard.world || same(&owners, &heard.result[r]))
             continue;
         *out = (struct audit_found){.lane = heard.lane[r]};
         judge_lane(&heard, owner, &owners, out);

@@ -10,19 +10,23 @@
  * they have are not to be told apart.
  *
  * How often: whenever a rank has a lane less than others, which would wait; in the first step after it got
- * its state; else every so often that the ranks' turns cost less than 0.5 % of the lanes' time. */
+ * its state; else every so often that the ranks' turns cost less than 0.5 % of the lanes' time. Where lanes
+ * are shared out by how fast ranks are, nobody waits who has fewer; and who has less than half of what
+ * another one has takes no turn, which would cost all too much. */
 #ifndef RM_TRAINER_AUDIT_H
 #define RM_TRAINER_AUDIT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/lane_shares.h"
 #include "common/base/limits.h"
 #include "common/base/set.h"
 
 struct audit_pass {
     int64_t step; /* that the pass is to lead to */
-    int lanes, rank, world;
+    struct lane_shares shares;
+    int rank;
     bool fresh; /* this rank is new in its state */
     int all;    /* lane that all compute; -1: none */
 };
@@ -39,6 +43,7 @@ struct audit_found {
 
 /* Finds a lane of which two results differ; of several such, the lowest auditor's. False: no audit, or all
  * agree. header: the sum of all. */
-bool audit_find(const uint32_t *header, int tensors, int lanes, struct audit_found *out);
+bool audit_find(const uint32_t *header, int tensors, const struct lane_shares *shares,
+                struct audit_found *out);
 
 #endif

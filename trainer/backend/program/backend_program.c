@@ -14,6 +14,7 @@
 #include "common/base/assert.h"
 #include "common/base/prng.h"
 #include "common/base/str.h"
+#include "common/os/clock.h"
 #include "common/os/crypto.h"
 #include "common/os/log.h"
 #include "common/os/pool.h"
@@ -62,6 +63,7 @@ struct backend_program {
     uint32_t passes;
     const int32_t *k; /* of the pass; NULL: the state's own */
     struct audit_pass audit;
+    int handed;              /* lanes of this pass to the program, but for the audited one */
     struct header_rank said; /* of this pass: the lane that it audited */
     uint32_t *header, *sum;  // (header words) of this pass: with what it audited; everybody's
     bool fresh;              /* since it got its state no step was made in which it audited a lane */
@@ -321,12 +323,13 @@ static int program_begin(struct backend *b, const struct backend_pass *pass, str
     const struct lanes_pass said = {
         .rank = pass->rank, .world = pass->world, .flags = pass->flags, .tokens = pass->tokens, .k = pass->k};
     (void)err;
-    p->audit = (struct audit_pass){.step = step_held(p) + 1,
-                                   .lanes = p->options.lanes,
-                                   .rank = pass->rank,
-                                   .world = pass->world > 0 ? pass->world : 1,
-                                   .fresh = p->fresh,
-                                   .all = pass->disputed - 1};
+    p->audit = (struct audit_pass){
+        .step = step_held(p) + 1, .rank = pass->rank, .fresh = p->fresh, .all = pass->disputed - 1};
+    if (pass->shares)
+        p->audit.shares = *pass->shares;
+    else
+        shares_even(&p->audit.shares, p->options.lanes, pass->world > 0 ? pass->world : 1);
+    p->handed = 0;
     p->said.audited = -1;
     p->k = pass->k;
     p->pending = -1;
@@ -383,6 +386,7 @@ static int hand_out(struct backend_program *p, int lane, struct error *err)
     if (talk_task(p->talk, &task, p->options.stop, err) < 0)
         return -1;
     p->pending = lane;
+    p->handed++;
     p->area = !area;
     if (before >= 0)
         lanes_add(p->lanes, before, area_at(p, !area), (float)loss);
@@ -398,6 +402,17 @@ static int program_lane(struct backend *b, int lane, const int32_t *tokens, cons
     int result = hand_out(p, lane, err);
     pthread_mutex_unlock(&p->lock);
     return result;
+}
+
+/* The last one is done only now: each took so many us more. The lock is held. */
+static int end_lanes(struct backend_program *p, uint32_t *ret_more, struct error *err)
+{
+    rm_time begun = clock_now();
+    int handed = p->handed;
+    if (add_pending(p, err) < 0)
+        return -1;
+    *ret_more = handed ? (uint32_t)((clock_now() - begun) / handed / RM_US) : 0;
+    return 0;
 }
 
 /* A lane of another rank, where one is due; the lock is held. */
@@ -435,13 +450,14 @@ static int program_end(struct backend *b, uint32_t lane_us, struct backend_sums 
 {
     struct backend_program *p = program_of(b);
     struct lanes_sums sums;
+    uint32_t rest = 0;
     pthread_mutex_lock(&p->lock);
-    int result = add_pending(p, err) < 0 ? -1 : audit(p, err);
+    int result = end_lanes(p, &rest, err) < 0 ? -1 : audit(p, err);
     pthread_mutex_unlock(&p->lock);
     if (result < 0)
         return -1;
     if (lane_us)
-        lanes_took(p->lanes, lane_us);
+        lanes_took(p->lanes, lane_us + rest);
     lanes_end(p->lanes, &sums);
     add_audit(p, &sums);
     *ret = (struct backend_sums){.words = far_here(sums.words),
@@ -464,7 +480,7 @@ static void program_decide(struct backend *b, struct verdict *ret)
 static bool program_audited(const struct backend *b, struct audit_found *ret)
 {
     const struct backend_program *p = program_seen(b);
-    return audit_find(p->sum, p->options.layout->tensors, p->options.lanes, ret);
+    return audit_find(p->sum, p->options.layout->tensors, &p->audit.shares, ret);
 }
 
 static bool program_words_to(struct backend *b, struct far *ret)

@@ -39,8 +39,14 @@ Test(told, up_and_progress_tell_of_the_data)
     sent.progress.reduce_time = 20 * RM_MS;
     sent.progress.reduce_bytes = (int64_t)1 << 40;
     sent.progress.second = (struct msg_transport){.used = true, .switches = 3, .failures = 2};
+    sent.progress.pace =
+        (struct msg_pace){.lanes = 9, .lane_us = 4100, .slow = 212, .by = SLOW_BY_STOLEN_TIME};
     message_write(&sent, &text);
     cr_assert_eq(message_read(&got, text.data, text.length, &err), 0, "%s", err.text);
+    cr_assert_eq(got.progress.pace.lanes, 9);
+    cr_assert_eq(got.progress.pace.lane_us, 4100);
+    cr_assert_eq(got.progress.pace.slow, 212);
+    cr_assert_eq(got.progress.pace.by, SLOW_BY_STOLEN_TIME);
     cr_assert_eq(got.progress.data_wait, 1500 * RM_MS);
     cr_assert_eq(got.progress.reduce_time, 20 * RM_MS);
     cr_assert_eq(got.progress.reduce_bytes, (int64_t)1 << 40);
@@ -51,7 +57,7 @@ Test(told, up_and_progress_tell_of_the_data)
 }
 
 /* As one writes that was built before there was anything to say of it. */
-Test(told, progress_without_a_second_transport_is_read_as_without_one)
+Test(told, progress_without_a_second_transport_or_a_pace_is_read_as_without_one)
 {
     static const char text[] =
         "{\"type\":\"progress\",\"term\":3,\"generation\":[3,9],\"step\":7,\"saves\":false,\"loss\":5.5,"

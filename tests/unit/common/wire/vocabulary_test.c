@@ -232,7 +232,7 @@ Test(events, the_page_about_kubernetes_names_each_that_the_operator_makes_of_one
         cr_assert(!reason || names(text, reason), "the page lacks %s", reason);
         count += reason != NULL;
     }
-    cr_assert_eq(count, 16);
+    cr_assert_eq(count, 17);
     str_clear(&page);
 }
 

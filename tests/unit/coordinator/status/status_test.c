@@ -591,6 +591,10 @@ static void let_all_happen(struct watch *w)
     st->told = 12;
     st->loss = 2.0611;
     st->numbers = (struct msg_numbers){.norm = 0.75, .clip = 1, .rate = 0.125};
+    st->worker[0].paced = st->worker[0].incarnation;
+    st->worker[2].paced = st->worker[2].incarnation;
+    st->worker[0].pace = (struct msg_pace){.lanes = 3, .lane_us = 2500};
+    st->worker[2].pace = (struct msg_pace){.lanes = 1, .lane_us = 8000, .slow = 320, .by = SLOW_BY_CPU_LIMIT};
     st->held_out = 2.25;
     rdzv_ring_paced(st, 0.25 * RM_S);
     st->tokens = 4096;

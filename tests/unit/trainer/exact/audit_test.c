@@ -3,19 +3,20 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "common/model/layout.h"
 #include "trainer/exact/header.h"
 
 enum { TENSORS = 2, LANES = 8, WORDS = 2048 };
 
 static struct audit_pass pass_of(int rank, int world)
 {
-    return (struct audit_pass){.step = 1, .lanes = LANES, .rank = rank, .world = world, .all = -1};
+    struct audit_pass p = {.step = 1, .rank = rank, .all = -1};
+    shares_even(&p.shares, LANES, world);
+    return p;
 }
 
 static bool is_own(const struct audit_pass *p, int lane)
 {
-    struct model_range own = model_part(p->lanes, p->rank, p->world);
+    struct lane_run own = shares_run(&p->shares, p->rank);
     return lane >= own.first && lane < own.first + own.count;
 }
 
@@ -41,7 +42,7 @@ Test(audit, who_has_a_lane_less_than_others_always_does)
 {
     for (int rank = 0; rank < 3; rank++) { /* 2, 3, 3 lanes */
         struct audit_pass p = pass_of(rank, 3);
-        bool less = model_part(LANES, rank, 3).count == 2;
+        bool less = shares_run(&p.shares, rank).count == 2;
         for (p.step = 1; p.step < 80; p.step++)
             cr_assert_eq(audit_lane(&p) >= 0, less, "rank %d", rank);
     }
@@ -71,6 +72,22 @@ Test(audit, else_the_ranks_take_turns_that_cost_less_than_half_a_percent)
     }
 }
 
+Test(audit, where_lanes_are_shared_out_by_speed_who_has_fewer_only_takes_its_turn)
+{
+    int turns[3] = {0};
+    for (int rank = 0; rank < 3; rank++) {
+        struct audit_pass p = {.rank = rank, .all = -1, .shares = {.world = 3, .count = {2, 4, 1}}};
+        for (p.step = 1; p.step <= 1000; p.step++) {
+            int lane = audit_lane(&p);
+            turns[rank] += lane >= 0;
+            cr_assert(lane < 7 && (lane < 0 || !is_own(&p, lane)), "rank %d: lane %d", rank, lane);
+        }
+    }
+    cr_assert(turns[0] > 0 && turns[0] < 20 && turns[1] > 0 && turns[1] < 20, "%d and %d", turns[0],
+              turns[1]);
+    cr_assert_eq(turns[2], 0, "a turn would cost it as much as all its lanes");
+}
+
 Test(audit, a_disputed_lane_is_everybodys)
 {
     for (int rank = 0; rank < 4; rank++) {
@@ -84,12 +101,14 @@ Test(audit, a_disputed_lane_is_everybodys)
 
 struct table {
     uint32_t header[WORDS];
+    struct lane_shares shares;
 };
 
 /* Each lane came out as itself; nobody has audited any. */
 static void begin(struct table *t, int world)
 {
     memset(t, 0, sizeof *t);
+    shares_even(&t->shares, LANES, world);
     cr_assert_leq(header_count(TENSORS, LANES), WORDS);
     for (int lane = 0; lane < LANES; lane++)
         header_lane_write(t->header, TENSORS, lane,
@@ -111,10 +130,10 @@ Test(audit, those_who_agree_are_not_noticed)
     struct table t;
     struct audit_found found;
     begin(&t, 4);
-    cr_assert_not(audit_find(t.header, TENSORS, LANES, &found));
+    cr_assert_not(audit_find(t.header, TENSORS, &t.shares, &found));
     says(&t, 0, 7, 107);
     says(&t, 3, 0, 100);
-    cr_assert_not(audit_find(t.header, TENSORS, LANES, &found));
+    cr_assert_not(audit_find(t.header, TENSORS, &t.shares, &found));
 }
 
 Test(audit, of_two_nobody_can_say_who_is_right)
@@ -123,7 +142,7 @@ Test(audit, of_two_nobody_can_say_who_is_right)
     struct audit_found found;
     begin(&t, 4);
     says(&t, 3, 1, 77);
-    cr_assert(audit_find(t.header, TENSORS, LANES, &found));
+    cr_assert(audit_find(t.header, TENSORS, &t.shares, &found));
     cr_assert_eq(found.lane, 1);
     cr_assert(set_is_empty(found.differ));
     cr_assert_eq(set_count(found.computed), 2);
@@ -137,7 +156,7 @@ Test(audit, another_loss_is_another_result)
     begin(&t, 2);
     header_lane_write(t.header, TENSORS, 1, &(struct header_lane){.loss = 1.5f, .proof = 101});
     says(&t, 1, 1, 101);
-    cr_assert(audit_find(t.header, TENSORS, LANES, &found));
+    cr_assert(audit_find(t.header, TENSORS, &t.shares, &found));
 }
 
 Test(audit, most_name_an_auditor_that_computes_otherwise)
@@ -148,7 +167,7 @@ Test(audit, most_name_an_auditor_that_computes_otherwise)
     says(&t, 1, 0, 100);
     says(&t, 2, 0, 99);
     says(&t, 3, 0, 100);
-    cr_assert(audit_find(t.header, TENSORS, LANES, &found));
+    cr_assert(audit_find(t.header, TENSORS, &t.shares, &found));
     cr_assert(set_equals(found.differ, set_of(2)));
     cr_assert_eq(set_count(found.computed), 4);
 }
@@ -160,7 +179,7 @@ Test(audit, most_name_an_owner_that_computes_otherwise)
     begin(&t, 3);
     says(&t, 1, 0, 99);
     says(&t, 2, 0, 99);
-    cr_assert(audit_find(t.header, TENSORS, LANES, &found));
+    cr_assert(audit_find(t.header, TENSORS, &t.shares, &found));
     cr_assert(set_equals(found.differ, set_of(0)));
 }
 
@@ -171,7 +190,19 @@ Test(audit, three_results_of_three_are_no_majority)
     begin(&t, 3);
     says(&t, 1, 0, 99);
     says(&t, 2, 0, 98);
-    cr_assert(audit_find(t.header, TENSORS, LANES, &found));
+    cr_assert(audit_find(t.header, TENSORS, &t.shares, &found));
     cr_assert(set_is_empty(found.differ));
     cr_assert_eq(set_count(found.computed), 3);
+}
+
+Test(audit, an_owner_is_named_by_the_shares_of_the_step)
+{
+    struct table t;
+    struct audit_found found;
+    begin(&t, 3);
+    t.shares = (struct lane_shares){.world = 3, .count = {6, 1, 1}}; /* lane 5 is rank 0's */
+    says(&t, 1, 5, 99);
+    says(&t, 2, 5, 99);
+    cr_assert(audit_find(t.header, TENSORS, &t.shares, &found));
+    cr_assert(set_equals(found.differ, set_of(0)));
 }
