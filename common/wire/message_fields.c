@@ -179,6 +179,7 @@ static const struct message_field progress_fields[] = {
     {"secondTransport", MSG_FIELD_BOOL, BODY(progress.second.used), .late = true},
     {"transportSwitches", MSG_FIELD_INT64, BODY(progress.second.switches), 0, MOST, .late = true},
     {"transportFailures", MSG_FIELD_INT64, BODY(progress.second.failures), 0, MOST, .late = true},
+    {"transportWhy", MSG_FIELD_TEXT, BODY(progress.second.why), .late = true},
     {0},
 };
 
