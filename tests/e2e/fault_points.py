@@ -30,7 +30,10 @@ POINTS = {
     "header-copied": busy(":1@0", ":9@1") + story("pair", ":9@1"),
     # behind the first step two a step: header, words
     "reduce-half": busy(":20@1", ":3@2", ":19@1", ":21@2") + story("pair", ":3@1", ":20@0", ":21@1"),
+    "nccl-init": [],
+    "nccl-sum": [],
     "nccl-turn": [],
+    "nccl-abort": [],
     "after-reduce": busy(":1@0", ":11@2"),
     "words-complete": busy(":9@1"),
     "update-record": busy(":9@1"),
@@ -132,7 +135,10 @@ FLIPS = {
 }
 
 UNIT = {
+    "nccl-init": "tests/e2e/nccl_test.py",
+    "nccl-sum": "tests/e2e/nccl_test.py",
     "nccl-turn": "tests/e2e/nccl_test.py",
+    "nccl-abort": "tests/e2e/nccl_test.py",
     "slot-restored": "tests/unit/trainer/state/torn_test.c",
     "slot-restamped": "tests/unit/trainer/state/torn_test.c",
     "slot-forgotten": "tests/unit/trainer/state/torn_test.c",
