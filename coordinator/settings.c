@@ -22,6 +22,7 @@ struct rdzv_settings settings_of(const struct coordinator_options *options)
         .steps = job_restarts(spec) ? 1 : spec->steps,
         .program = job_restarts(spec),
         .brought = job_is_elastic(spec),
+        .gpus = spec->device == JOB_DEVICE_GPU,
         .reads_files = !job_restarts(spec) && !job_is_elastic(spec) && !job_data_is_remote(spec),
         .exact = spec->reduction == JOB_EXACT,
         .allow_mixed_hardware = spec->allow_mixed_hardware,

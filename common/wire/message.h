@@ -282,6 +282,7 @@ static inline struct msg_numbers msg_numbers_unknown(void)
 struct msg_transport {
     bool used;                  /* this step's words went by it */
     int64_t switches, failures; /* since the trainer's start: to it, and of it */
+    char why[RM_WHY_MAX];       /* "" or why not, from a worker that knows it of itself */
 };
 
 enum msg_slow_by { SLOW_BY_UNKNOWN, SLOW_BY_CPU_LIMIT, SLOW_BY_STOLEN_TIME, SLOW_BYS };

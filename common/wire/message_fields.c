@@ -185,6 +185,7 @@ static const struct message_field progress_fields[] = {
     {"slowPercent", MSG_FIELD_INT, BODY(progress.pace.slow), 0, INT32_MAX, .late = true},
     {"slowBy", MSG_FIELD_ENUM, BODY(progress.pace.by), 0, SLOW_BYS - 1, .names = message_slow_names,
      .late = true},
+    {"transportWhy", MSG_FIELD_TEXT, BODY(progress.second.why), .late = true},
     {0},
 };
 

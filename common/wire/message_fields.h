@@ -32,8 +32,7 @@ struct message_field {
     size_t count_at;                    /* arrays: offset of the int count in the same struct */
     const char *const *names;           /* MSG_FIELD_ENUM */
     const struct message_field *fields; /* MSG_FIELD_ROWS, ends with a row without a name */
-    bool late; /* who is of an older release does not say it: then it is 0. MSG_FIELD_INT, INT64, BOOL and
-                  ENUM */
+    bool late; /* who is of an older release does not say it: then it is 0, or "". No arrays */
 };
 
 struct message_kind {

@@ -232,6 +232,12 @@ static const struct row outage_rows[] = {
     {0},
 };
 
+static const struct row transport_rows[] = {
+    {"used", FLAG, .at = offsetof(struct status_transport, used)},
+    {"reason", TEXT, .at = offsetof(struct status_transport, reason)},
+    {0},
+};
+
 static const struct row recovery_rows[] = {
     {"cause", TEXT, .at = offsetof(struct status_recovery, cause)},
     {NULL, REALS, .at = offsetof(struct status_recovery, ms), .keys = recovery_keys, .count = RECOVERY_PARTS},
@@ -303,6 +309,7 @@ static const struct row page_rows[] = {
     {"storeWaiting", PART, .at = PAGE(store), .rows = store_rows},
     {"fenced", FLAG, .at = PAGE(fenced)},
     {"checkpointWaiting", PART, .at = PAGE(outage), .rows = outage_rows},
+    {"secondTransport", PART, .at = PAGE(transport), .rows = transport_rows},
     {"failures", LONG, .at = PAGE(failures)},
     {"recoveries", LONG, .at = PAGE(recoveries)},
     {"lanesDealt", LONG, .at = PAGE(lanes_dealt)},

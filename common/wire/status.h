@@ -165,6 +165,13 @@ struct status_outage {
     const char *reason;
 };
 
+/* How the words of a step go where the workers' GPUs may have a quicker way for them than the ring. */
+struct status_transport {
+    bool known;
+    bool used;          /* in the newest step */
+    const char *reason; /* why not; "": it is, or is being made ready */
+};
+
 struct status_recovery {
     bool known;
     const char *cause;
@@ -225,6 +232,7 @@ struct status_page {
     struct status_store store;
     bool fenced;
     struct status_outage outage;
+    struct status_transport transport;
     int64_t failures, recoveries, lanes_dealt;
     struct status_recovery last_recovery;
     struct status_goodput goodput;

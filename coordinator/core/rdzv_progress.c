@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "common/base/assert.h"
+#include "common/base/str.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_hang.h"
 #include "coordinator/core/rdzv_interval.h"
@@ -119,6 +120,23 @@ static void hear_pace(const struct turn *turn, struct rdzv_worker *w, const stru
     rdzv_tell_worker(turn, TELL_WORKER_SLOW, rdzv_index(turn->st, w), why);
 }
 
+/* All have the same way in one step, and why it is not the other one is told by those who know: what they
+ * say stays until words go by it, or until there is another ring. */
+static void learn_of_transport(struct rdzv *st, const struct msg_progress *p)
+{
+    struct rdzv_transport *t = &st->transport;
+    if (!st->settings.gpus)
+        return;
+    if (generation_compare(t->ring, st->ring) != 0)
+        *t = (struct rdzv_transport){.ring = st->ring};
+    if (p->step < t->step)
+        return;
+    t->step = p->step;
+    t->used = p->second.used;
+    if (t->used || *p->second.why)
+        text_copy(t->why, sizeof t->why, t->used ? "" : p->second.why);
+}
+
 void rdzv_progress(const struct turn *turn, struct rdzv_worker *w, const struct message *m)
 {
     struct rdzv *st = turn->st;
@@ -129,6 +147,7 @@ void rdzv_progress(const struct turn *turn, struct rdzv_worker *w, const struct 
         rdzv_ring_moved(turn);
         rdzv_interval_step(turn, p);
         hear_pace(turn, w, p);
+        learn_of_transport(st, p);
     }
     if (of_ring && p->step > st->known_step) /* what came to nothing before was counted then */
         st->known_step = p->step;

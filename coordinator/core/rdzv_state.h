@@ -294,6 +294,14 @@ struct rdzv_outage {
     char why[MSG_DETAIL_MAX];
 };
 
+/* rdzv_progress.c: how the words of the newest step went, where settings.gpus */
+struct rdzv_transport {
+    struct msg_generation ring; /* in which a step was told; {0, 0}: none was */
+    int64_t step;
+    bool used;            /* the second way, beside the ring */
+    char why[RM_WHY_MAX]; /* why not, as far as a worker said; "" */
+};
+
 /* How fast checkpoints are written, as measured; 0: not yet. */
 struct rdzv_save_speed {
     int64_t bytes;            /* of a whole one */
@@ -407,6 +415,7 @@ struct rdzv {
     bool save_again;       /* somebody's part of it can't be written: others have to */
     bool final_saved;
     struct rdzv_outage outage;
+    struct rdzv_transport transport;
     struct rdzv_save_speed save_speed;
     int64_t given_up;  /* step that those who hold it can't save any more before they go; -1 none */
     int64_t gave_way;  /* step whose handing over was given up to save it; -1 none */

@@ -239,6 +239,12 @@ static struct status_outage outage_of(const struct rdzv *st, rm_time now)
                                   .reason = st->outage.why};
 }
 
+static struct status_transport transport_of(const struct rdzv *st)
+{
+    const struct rdzv_transport *t = &st->transport;
+    return (struct status_transport){.known = t->ring.n > 0, .used = t->used, .reason = t->why};
+}
+
 static struct status_recovery recovery_of(const struct rdzv *st)
 {
     struct status_recovery recovery = rdzv_recovery_of(&st->last_recovery);
@@ -335,6 +341,7 @@ static void print_status(const struct history *c, const struct rdzv *st, const s
         .store = store_of(terms->store_waits, rdzv_store_trouble(st, now)),
         .fenced = !terms->unfenced,
         .outage = outage_of(st, now),
+        .transport = transport_of(st),
         .failures = st->failures_total,
         .recoveries = st->recoveries,
         .lanes_dealt = st->lanes_dealt,

@@ -212,6 +212,7 @@ static void take_page(const struct status_page *page, struct coordinator_view *r
     text_tame(page->message, ret->message, sizeof ret->message);
     text_tame(page->store.reason, ret->store.why, sizeof ret->store.why);
     text_tame(page->outage.reason, ret->outage, sizeof ret->outage);
+    text_tame(page->transport.reason, ret->slower, sizeof ret->slower);
     take_progress(&page->progress, &ret->progress);
     take_checkpoint(&page->checkpoint, &ret->checkpoint);
     take_interval(&page->interval, &ret->interval);

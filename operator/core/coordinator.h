@@ -72,6 +72,7 @@ struct coordinator_view {
     } store;
     bool unfenced;           /* the store does not make sure that there is one owner */
     char outage[RM_WHY_MAX]; /* why the store does not take the newest checkpoint; "": it does */
+    char slower[RM_WHY_MAX]; /* why the GPUs' sums do not go by the quicker way; "": no reason is known */
     struct op_recovery last_recovery;
     struct op_goodput goodput;
     struct op_last_word last_word;

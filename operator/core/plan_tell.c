@@ -412,6 +412,8 @@ static void tell_training(struct planner *p, const struct coordinator_view *view
     else if (refused)
         snprintf(more, sizeof more, "; worker %d on %.60s is refused: %s", refused->index, refused->node,
                  *refused->unfit ? refused->unfit : refused->failed_init);
+    else if (*view->slower)
+        snprintf(more, sizeof more, "; the GPUs' sums go over TCP: %s", view->slower);
     if (p->job->stepless)
         say_program(p, view, more);
     else

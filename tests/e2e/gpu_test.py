@@ -27,9 +27,9 @@ def has_kernels():
 pytestmark = pytest.mark.skipif(not has_kernels(), reason="built without a CUDA compiler: tools/install-packages --cuda")
 
 
-def told(run, restarted=()):
+def told(run, last=LAST, restarted=()):
     """What must not differ between histories: the weights, each step's loss, each evaluation's."""
-    complete = rig.check_complete(run, LAST, first=run.of("step")[0]["step"], restarted=restarted)
+    complete = rig.check_complete(run, last, first=run.of("step")[0]["step"], restarted=restarted)
     assert complete["exact"] is True
     losses = {e["step"]: e["loss"] for e in run.of("step")}
     return complete["weightsSha256"], losses, {e["step"]: e["loss"] for e in run.of("evaluated")}

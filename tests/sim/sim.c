@@ -143,6 +143,7 @@ static void draw_scenario(struct sim *sim)
     s->flaws = s->exact && !s->calm && sim_hash(sim->seed, 20, 0) % 100 < 20 ? 5 : 0;
     s->rescales = sim_hash(sim->seed, 9, 0) % 100 < 20 ? 30 : 0;
     s->saves = sim_hash(sim->seed, 10, 0) % 100 < 15 ? 10 : 0;
+    s->second_breaks = !s->calm && sim_hash(sim->seed, 32, 0) % 100 < 20 ? 10 : 0;
     s->flips = s->exact && !s->calm && sim_hash(sim->seed, 19, 0) % 100 < 20 ? 5 : 0;
     s->step_time = sim_time(sim, 200 * RM_US, sim_chance(sim, 20) ? 200 * RM_MS : 10 * RM_MS);
     s->delay = sim_time(sim, 20 * RM_US, sim_chance(sim, 30) ? 5 * RM_MS : 500 * RM_US);

@@ -84,6 +84,7 @@ enum plant {
     PLANT_EARLY_K,         /* a pass writes its exponents into the record of the kept update */
     PLANT_EARLY_SEAL,      /* an update counts as complete before its words are there */
     PLANT_READY_FOR_ALL,   /* where one is ready for another transport all take it */
+    PLANT_STAYS_READY,     /* where one is not any more somebody stays with it */
     PLANT_NOTICE_LATE,     /* who tells of a machine's end tells of a later moment */
     PLANT_NO_TIME,         /* whose machine goes later says that it leaves now */
     PLANT_SAVE_UNSAID,     /* how long to train between two checkpoints is not told to a trainer */
@@ -220,19 +221,21 @@ struct trainer {
     int pass;       /* of the step; 1: rescaled */
     struct lane_sum sum;
     struct lane_keep keep;
-    struct pace pace;  /* of its ring, and */
-    uint32_t lane_us;  /* what its newest pass says */
-    int64_t op;        /* reductions of this ring that are behind it */
-    bool arrived;      /* in the next one */
-    bool completing;   /* of which the result is on its way to it */
-    bool words;        /* it is that of the words: all are in this step, and the kept update is given up */
-    bool sealed;       /* all words are there: whatever happens now, the step is made */
-    bool wrong;        /* what it is given as the result is not the sum */
-    bool finishing;    /* the command's result is on its way */
-    rm_time second_at; /* when it is ready for another transport than this ring's; RM_NEVER: never */
-    bool second;       /* uses it */
-    rm_time since;     /* when it was up */
-    rm_time slow;      /* its next step takes this much longer */
+    struct pace pace;    /* of its ring, and */
+    uint32_t lane_us;    /* what its newest pass says */
+    int64_t op;          /* reductions of this ring that are behind it */
+    bool arrived;        /* in the next one */
+    bool completing;     /* of which the result is on its way to it */
+    bool words;          /* it is that of the words: all are in this step, and the kept update is given up */
+    bool sealed;         /* all words are there: whatever happens now, the step is made */
+    bool wrong;          /* what it is given as the result is not the sum */
+    bool finishing;      /* the command's result is on its way */
+    rm_time second_at;   /* when it is ready for another transport than this ring's; RM_NEVER: never */
+    bool second_said;    /* in the newest header */
+    bool second;         /* uses it */
+    int second_failures; /* that were its own; after two it is not ready any more */
+    rm_time since;       /* when it was up */
+    rm_time slow;        /* its next step takes this much longer */
     rm_time save_every,
         saved_at; /* what it was told; of the newest snapshot or checkpoint that it knows of */
 };
@@ -301,6 +304,7 @@ struct ring {
     int worker[RM_WORKERS_MAX], node[RM_WORKERS_MAX], epoch[RM_WORKERS_MAX];
     bool connected[RM_WORKERS_MAX];
     bool broken;
+    bool hung;               /* a sum by another transport does not end, and nobody has an error */
     struct header header;    /* the newest that all took part in */
     rm_time reduced, untold; /* its newest step; since when rank 0 does not know when to save; 0: neither */
 };
@@ -371,6 +375,7 @@ struct scenario {
     int64_t nan_step;                  /* the step that is not finite; 0 none */
     int64_t nan_alone;                 /* the step that one worker takes for one; 0 none */
     int nan_worker;                    /* that one */
+    int second_breaks;                 /* of a hundred sums by another transport */
     int rescales, saves; /* of a hundred steps, that fit no scale at first; after which a clock wants one */
     int flips;           /* of a hundred steps, whose sum comes out wrong somewhere */
     int flaws;           /* of a hundred updates or received states, in which a bit flips */
@@ -571,6 +576,7 @@ bool ring_is_walled(struct sim *sim, int ring, bool small); /* what is sent now 
 bool ring_member_lives(const struct sim *sim, const struct ring *ring, int rank);
 bool ring_member_moves(const struct sim *sim, const struct ring *ring, int rank);
 bool ring_at_work(enum elastic_command c);
+void ring_gives_up(struct sim *sim, int index, int rank); /* by itself: the others see it */
 void ring_cut(struct sim *sim, int from, int to); /* workers; where the one calls the other in a ring */
 
 /* sim_exchange.c: the reductions of rings */

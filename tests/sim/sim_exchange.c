@@ -106,9 +106,13 @@ static bool drawn(const struct sim *sim, uint64_t what, int64_t step, int percen
     return (int)(sim_hash(sim->seed, what, (uint64_t)step) % 100) < percent;
 }
 
-static bool is_ready(const struct sim *sim, const struct trainer *t)
+enum { SECOND_FAILURES_MOST = 2 };
+
+/* Now and then one is not, for a step. */
+static bool is_ready(const struct sim *sim, const struct trainer *t, int64_t step)
 {
-    return t->second_at <= sim->now;
+    bool rests = drawn(sim, 30 + 100 * (uint64_t)t->rank, step, 10);
+    return t->second_at <= sim->now && t->second_failures < SECOND_FAILURES_MOST && !rests;
 }
 
 /* Of those who vote, how many hold a state of the same bits. Who received its state counts with who gave it,
@@ -224,13 +228,14 @@ static void decide(struct sim *sim, struct ring *ring)
     int64_t step = first->memory.step + 1;
     struct header h = {.second = sim->plant != PLANT_READY_FOR_ALL, .blind = -1};
     for (int r = 0; r < ring->count; r++) {
-        const struct trainer *t = &sim->node[ring->node[r]].trainer;
+        struct trainer *t = &sim->node[ring->node[r]].trainer;
         h.us[r] = t->lane_us;
+        t->second_said = is_ready(sim, t, step);
         h.stop = h.stop || t->stop_flag;
         h.save = h.save || t->save_flag ||
                  (r == 0 && (drawn(sim, 10, step, sim->scenario.saves) || saves_due(sim, t)));
         h.second =
-            sim->plant == PLANT_READY_FOR_ALL ? h.second || is_ready(sim, t) : h.second && is_ready(sim, t);
+            sim->plant == PLANT_READY_FOR_ALL ? h.second || t->second_said : h.second && t->second_said;
     }
     if (step == sim->scenario.nan_step)
         h.verdict = PASS_NOT_FINITE;
@@ -334,6 +339,28 @@ static void pass_on_losses(struct sim *sim, const struct ring *ring)
     }
 }
 
+/* One rank's has an error, and it ends its ring; or nobody's has, and nobody comes out before all are told
+ * to. */
+static bool second_breaks(struct sim *sim, int index)
+{
+    struct ring *ring = &sim->ring[index];
+    struct trainer *t = &sim->node[ring->node[0]].trainer;
+    if (!t->words || !t->second || ring->count < 2 || !sim->scenario.second_breaks ||
+        !sim_chance(sim, sim->scenario.second_breaks))
+        return false;
+    sim->quiet_since = sim->now > sim->quiet_since ? sim->now : sim->quiet_since;
+    sim->tallies.of[TALLY_SECOND_BROKE]++;
+    ring->hung = sim_chance(sim, 30);
+    int one = (int)sim_below(sim, (uint64_t)ring->count);
+    sim_trace(sim, "a sum by another transport %s %d", ring->hung ? "hangs, in a ring of" : "fails at rank",
+              ring->hung ? ring->count : one);
+    for (int r = 0; r < ring->count; r++)
+        sim->node[ring->node[r]].trainer.second_failures += ring->hung || r == one;
+    if (!ring->hung)
+        ring_gives_up(sim, index, one);
+    return true;
+}
+
 static void complete(struct sim *sim, struct ring *ring)
 {
     const struct trainer *t = &sim->node[ring->node[0]].trainer;
@@ -368,7 +395,7 @@ static void check_same(struct sim *sim, const struct ring *ring, const struct tr
     if (a->second != b->second)
         sim_fail(sim, "workers %d and %d use different transports", ring->worker[a->rank],
                  ring->worker[b->rank]);
-    if (b->second && !is_ready(sim, b))
+    if (b->second && b->words && !b->second_said)
         sim_fail(sim, "worker %d uses a transport that it is not ready for", ring->worker[b->rank]);
 }
 
@@ -385,7 +412,7 @@ void exchange_try(struct sim *sim, int index)
     }
     for (int r = 0; r < ring->count; r++)
         check_same(sim, ring, first, &sim->node[ring->node[r]].trainer);
-    if (ring->broken || ring_is_walled(sim, index, !first->words))
+    if (ring->broken || ring->hung || ring_is_walled(sim, index, !first->words) || second_breaks(sim, index))
         return;
     complete(sim, ring);
 }
@@ -505,7 +532,8 @@ void exchange_header(struct sim *sim, int node)
             compute_finish(sim, node, OUTCOME_OK, -1, 10 * RM_US);
         return;
     }
-    t->second = t->second || h->second;
+    t->second = h->second || (sim->plant == PLANT_STAYS_READY && t->second && t->rank == 0);
+    sim->planted += t->second && !h->second;
     switch (reads_wrongly(sim, node) ? PASS_NOT_FINITE : h->verdict) {
     case PASS_ODD:
         states_differ(sim, node, h->odd);

@@ -159,6 +159,12 @@ static void ring_break(struct sim *sim, int index, int by_rank)
     }
 }
 
+void ring_gives_up(struct sim *sim, int index, int rank)
+{
+    break_for(sim, index, rank, -1, 10 * RM_US);
+    ring_break(sim, index, rank);
+}
+
 void ring_cut(struct sim *sim, int from, int to)
 {
     for (int i = 0; i < sim->rings; i++) {

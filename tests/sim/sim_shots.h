@@ -63,6 +63,7 @@ enum tally {
     TALLY_CUT_EARLY,     /* ranks whose pass came to nothing before the header */
     TALLY_CUT_LATE,      /* after it: without step and without kept update */
     TALLY_UNPROVEN,      /* sums that were not what their checksums said */
+    TALLY_SECOND_BROKE,  /* sums by another transport that failed or hung */
     TALLY_FLAWED,        /* states in which a bit flipped */
     TALLY_OUTVOTED,      /* that were given up for those of most */
     TALLY_SPOILT,        /* that were given up for that of another one, as they were not what they had been */

@@ -26,7 +26,7 @@ enum transport_state {
     TRANSPORT_IDLE,     /* no connection */
     TRANSPORT_NAMES,    /* an id is being made */
     TRANSPORT_NAMED,    /* there it is */
-    TRANSPORT_CONNECTS, /* until all ranks do */
+    TRANSPORT_CONNECTS, /* until all ranks do; or it was ready, and is not at this moment */
     TRANSPORT_READY,
     TRANSPORT_FAILED, /* to be dropped */
 };

@@ -1,3 +1,4 @@
+/* What is said and concluded of a second way for words: offers, phases, failures and whose they were. */
 #include "trainer/core/second.h"
 
 #include <stdio.h>
@@ -11,23 +12,54 @@ static const uint32_t said_present = 1, said_failed = 2, said_unwilling = 4, sai
 
 static void phase_set(struct second *s, enum second_phase phase, rm_time now)
 {
-    RM_ASSERT(phase != SECOND_MAKES || s->phase == SECOND_OFFERS, "phase %d after %d", (int)phase,
-              (int)s->phase);
+    RM_ASSERT(phase != SECOND_MAKES || s->phase == SECOND_OFFERS || s->phase == SECOND_USES,
+              "phase %d after %d", (int)phase, (int)s->phase);
     RM_ASSERT(phase != SECOND_USES || s->phase == SECOND_MAKES, "phase %d after %d", (int)phase,
               (int)s->phase);
     s->phase = phase;
     s->since = now;
 }
 
-void second_ring(struct second *s, const int *workers, int rank, int world, bool offers, rm_time now)
+static void note_failure(struct second *s, rm_time now)
+{
+    RM_ASSERT(s->failures < INT32_MAX, "%d failures", s->failures);
+    s->failed_at[s->failures++ % SECOND_FAILURES] = now;
+}
+
+static bool is_among(const struct second_member *members, int world, struct second_member who)
+{
+    for (int i = 0; i < world; i++)
+        if (members[i].worker == who.worker)
+            return members[i].trainer == who.trainer;
+    return false;
+}
+
+/* Whoever is gone, or has another trainer, may have died in that sum, which then had to break off. */
+static bool all_came_again(const struct second *s, const struct second_member *members, int world)
+{
+    RM_ASSERT(s->world > 1, "a sum of %d", s->world);
+    for (int r = 0; r < s->world; r++)
+        if (!is_among(members, world, s->member[r]))
+            return false;
+    return true;
+}
+
+bool second_ring(struct second *s, const struct second_member *members, int rank, int world, bool offers,
+                 rm_time now)
 {
     RM_ASSERT(world > 0 && world <= RM_WORKERS_MAX && rank >= 0 && rank < world, "rank %d of %d", rank,
               world);
+    bool failed = *s->broke && all_came_again(s, members, world);
+    text_copy(s->why, sizeof s->why, failed ? s->broke : "");
+    s->first_hand = failed;
+    *s->broke = 0;
+    if (failed)
+        note_failure(s, now);
     s->rank = rank;
     s->world = world;
-    memcpy(s->worker, workers, (size_t)world * sizeof *workers);
-    *s->why = 0;
+    memcpy(s->member, members, (size_t)world * sizeof *members);
     phase_set(s, offers && world > 1 ? SECOND_OFFERS : SECOND_NONE, now);
+    return failed;
 }
 
 bool second_offers(const struct second *s)
@@ -122,56 +154,72 @@ static int rank_of_other_version(const struct second *s, const uint32_t *sum)
 
 /* ---- what follows ---- */
 
-static void note_failure(struct second *s, rm_time now)
-{
-    RM_ASSERT(s->failures < INT32_MAX, "%d failures", s->failures);
-    s->failed_at[s->failures++ % SECOND_FAILURES] = now;
-}
-
 static void version_text(uint32_t version, char out[32])
 {
     snprintf(out, 32, "%u.%u.%u", version / 10000, version / 100 % 100, version % 100);
 }
 
+static void why_none(struct second *s, const struct second_own *own, int r)
+{
+    s->first_hand = r == s->rank;
+    snprintf(s->why, sizeof s->why, "worker %d has none%s%s", s->member[r].worker, s->first_hand ? ": " : "",
+             s->first_hand ? own->why : "");
+}
+
+static void why_versions_differ(struct second *s, const uint32_t *sum, int r)
+{
+    char a[32], b[32];
+    version_text(heard_of(sum, 0)[1], a);
+    version_text(heard_of(sum, r)[1], b);
+    s->first_hand = s->rank == r;
+    snprintf(s->why, sizeof s->why, "worker %d has version %s and worker %d has %s", s->member[0].worker, a,
+             s->member[r].worker, b);
+}
+
+/* Who knows how it failed the last time tells it; where nobody in this ring does, the first who is unwilling.
+ */
+static void why_unwilling(struct second *s, int r)
+{
+    char last[RM_WHY_MAX];
+    bool knows = s->first_hand;
+    text_copy(last, sizeof last, s->why);
+    s->first_hand = knows || (r == s->rank && !*last);
+    snprintf(s->why, sizeof s->why, "it failed %d times within ten minutes at worker %d%s%.120s",
+             SECOND_FAILURES, s->member[knows ? s->rank : r].worker, knows ? ": " : "", knows ? last : "");
+}
+
 /* True: it is over. */
 static bool is_refused(struct second *s, const struct second_own *own, const uint32_t *sum)
 {
-    char a[32], b[32];
     RM_ASSERT(s->world > 1, "offers in a world of %d", s->world);
     int r = rank_without(s, sum);
     if (r >= 0) {
-        snprintf(s->why, sizeof s->why, "worker %d has none%s%s", s->worker[r], r == s->rank ? ": " : "",
-                 r == s->rank ? own->why : "");
+        why_none(s, own, r);
         return true;
     }
     r = rank_of_other_version(s, sum);
     if (r >= 0) {
-        version_text(heard_of(sum, 0)[1], a);
-        version_text(heard_of(sum, r)[1], b);
-        snprintf(s->why, sizeof s->why, "worker %d has version %s and worker %d has %s", s->worker[0], a,
-                 s->worker[r], b);
+        why_versions_differ(s, sum, r);
         return true;
     }
     r = rank_saying(s, sum, said_unwilling);
     if (r >= 0)
-        snprintf(s->why, sizeof s->why, "it failed %d times within ten minutes at worker %d", SECOND_FAILURES,
-                 s->worker[r]);
+        why_unwilling(s, r);
     return r >= 0;
 }
 
 /* Another one is tried; whether all are willing shows in the next header. */
 static enum second_order try_again(struct second *s, const struct second_own *own, int rank, rm_time now)
 {
-    RM_ASSERT(rank < s->world && s->phase != SECOND_NONE, "rank %d of %d failed in phase %d", rank, s->world,
-              (int)s->phase);
+    RM_ASSERT(rank >= 0 && rank < s->world && s->phase != SECOND_NONE, "rank %d of %d failed in phase %d",
+              rank, s->world, (int)s->phase);
+    s->first_hand = own->failed || rank == s->rank;
     if (own->failed)
         text_copy(s->why, sizeof s->why, own->why);
     else if (rank == s->rank)
         text_copy(s->why, sizeof s->why, "it was not made in two minutes");
-    else if (rank >= 0)
-        snprintf(s->why, sizeof s->why, "it failed at worker %d", s->worker[rank]);
     else
-        text_copy(s->why, sizeof s->why, "it failed at another worker");
+        snprintf(s->why, sizeof s->why, "it failed at worker %d", s->member[rank].worker);
     note_failure(s, now);
     phase_set(s, SECOND_OFFERS, now);
     return SECOND_DROP;
@@ -193,25 +241,39 @@ static enum second_order hear_offers(struct second *s, const struct second_own *
     return SECOND_CONNECT;
 }
 
+/* Why one is not ready any more it says with the next header. */
+static enum second_order hear_use(struct second *s, bool all_ready, rm_time now)
+{
+    RM_ASSERT(s->world > 1, "words of a world of %d", s->world);
+    if (!all_ready)
+        phase_set(s, SECOND_MAKES, now);
+    return SECOND_STAY;
+}
+
 enum second_order second_hear(struct second *s, const struct second_own *own, const uint32_t *sum,
                               bool all_ready, rm_time now)
 {
     RM_ASSERT(second_offers(s) == (sum != NULL), "offers are heard in phase %d", (int)s->phase);
     if (s->phase == SECOND_USES)
-        return all_ready ? SECOND_STAY : try_again(s, own, -1, now);
+        return hear_use(s, all_ready, now);
     if (!second_offers(s))
         return SECOND_STAY;
     enum second_order order = hear_offers(s, own, sum, now);
     if (s->phase != SECOND_MAKES || order != SECOND_STAY || !all_ready)
         return order;
     phase_set(s, SECOND_USES, now);
+    *s->why = 0;
     s->switches++;
     return SECOND_SWITCH;
 }
 
-void second_fail(struct second *s, const char *why, rm_time now)
+void second_broke(struct second *s, const char *error, rm_time lasted, rm_time now)
 {
-    note_failure(s, now);
-    text_copy(s->why, sizeof s->why, why);
+    RM_ASSERT(lasted >= 0, "a sum lasted %lld ns", (long long)lasted);
+    if (error)
+        text_copy(s->broke, sizeof s->broke, error);
+    else if (lasted >= SECOND_HANGS)
+        snprintf(s->broke, sizeof s->broke, "a sum by it hung, and was broken off after %lld s",
+                 (long long)(lasted / RM_S));
     phase_set(s, SECOND_OVER, now);
 }

@@ -5,13 +5,18 @@
  * has a second part, the offers: each rank's version, rank 0's id, and whether something failed. Once an id
  * is there, and all have one version, all connect, each beside its training. A rank whose connection is made
  * says LANES_READY in its headers; from the step after the first header in which all do, words go by it, and
- * for as long as all say so in each. Where one does not any more, those very words go by the ring, all drop
- * the connection, and another one is tried, by another id. After two failures within ten minutes the ring
- * keeps the words until there is another ring.
+ * for as long as all say so in each. Where one does not any more, those very words go by the ring, and the
+ * next header has offers again: where one says that it failed all drop the connection, and another one is
+ * tried, by another id; else all go on with it once all are ready again. After two failures within ten
+ * minutes the ring keeps the words until there is another ring.
+ *
+ * A sum that breaks off ends the ring, whoever's fault it was: of a rank that dies in its midst the others'
+ * transports have errors, too. The next ring tells: where all who were in that sum have come again, with the
+ * trainers that they had, it was the transport's failure.
  *
  *     NONE    nobody offers: alone, or the job has none
  *     OFFERS  until all have spoken, with an id
- *     MAKES   until all are ready
+ *     MAKES   until all are ready (again)
  *     USES    words go by it
  *     OVER    not with this ring; why says what was wrong */
 #ifndef RM_TRAINER_SECOND_H
@@ -32,18 +37,28 @@ enum {
 /* For an id, and for a connection: one that takes longer is given up. And how long a failure counts. */
 #define SECOND_PATIENCE  (120 * RM_S)
 #define SECOND_REMEMBERS (600 * RM_S)
+/* A sum that is broken off after so long without an error of its own hung. */
+#define SECOND_HANGS (10 * RM_S)
 
 enum second_phase { SECOND_NONE, SECOND_OFFERS, SECOND_MAKES, SECOND_USES, SECOND_OVER };
+
+/* Who a rank is. trainer: any number, another one for each trainer of a worker. */
+struct second_member {
+    int worker;
+    uint64_t trainer;
+};
 
 struct second {
     enum second_phase phase;
     int rank, world;
-    int worker[RM_WORKERS_MAX]; /* of each rank, for sentences */
-    rm_time since;              /* of the phase */
-    int failures;               /* since the start; the newest ones were... */
+    struct second_member member[RM_WORKERS_MAX]; // (world)
+    rm_time since;                               /* of the phase */
+    int failures;                                /* since the start; the newest ones were... */
     rm_time failed_at[SECOND_FAILURES];
-    int switches;         /* to it, since the start */
-    char why[RM_WHY_MAX]; /* "" or why it failed last, or is over; with what a rank knows of itself */
+    int switches;           /* to it, since the start */
+    char why[RM_WHY_MAX];   /* "" or why it failed last, or is over; with what a rank knows of itself */
+    bool first_hand;        /* and that is about this rank: it is the one to tell it */
+    char broke[RM_WHY_MAX]; /* "" or what a sum ended with that may have been the transport's failure */
 };
 
 /* What this rank's own transport says. */
@@ -61,8 +76,10 @@ enum second_order {
     SECOND_DROP,    /* whatever there is */
 };
 
-/* A new ring; what there was is dropped. offers: the same on all ranks. */
-void second_ring(struct second *s, const int *workers, int rank, int world, bool offers, rm_time now);
+/* A new ring; what there was is dropped. offers: the same on all ranks. True: a sum that broke off in the one
+ * before was the transport's failure, and why says it. */
+bool second_ring(struct second *s, const struct second_member *members, int rank, int world, bool offers,
+                 rm_time now);
 /* Whether the header's sum has the offers: SECOND_WORDS, zero where this rank has nothing to say. */
 bool second_offers(const struct second *s);
 /* Whether this rank is to make an id, which it has not begun. */
@@ -76,7 +93,7 @@ bool second_uses(const struct second *s);
 /* A header has been summed. sum: of the offers, where there are; all_ready: all said LANES_READY. */
 enum second_order second_hear(struct second *s, const struct second_own *own, const uint32_t *sum,
                               bool all_ready, rm_time now);
-/* A sum by it failed here, and with it the ring. */
-void second_fail(struct second *s, const char *why, rm_time now);
+/* A sum by it broke off here, and with it the ring. error: the transport's own; NULL: it has none. */
+void second_broke(struct second *s, const char *error, rm_time lasted, rm_time now);
 
 #endif

@@ -145,8 +145,9 @@ bool engine_can_train(const struct engine *e, struct state_point *point, struct 
 /* engine_transport.c: the second way for a step's words, beside the ring */
 int engine_transport_open(struct engine *e, struct error *err);
 void engine_transport_free(struct engine *e);
-/* There is a new ring, or none any more. */
-void engine_transport_ring(struct engine *e);
+/* There is no ring any more, or another one. */
+void engine_transport_drop(struct engine *e);
+void engine_transport_ring(struct engine *e, const struct msg_form *form, int rank);
 /* LANES_READY, or 0: what this rank says in its next header. */
 uint32_t engine_transport_flags(struct engine *e);
 /* What else is summed with a header: returns how many segments it fills, 0 or 1. */

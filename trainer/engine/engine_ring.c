@@ -59,7 +59,7 @@ static void set_ring(struct engine *e, struct collective *ring)
 void engine_disconnect(struct engine *e)
 {
     set_ring(e, NULL);
-    engine_transport_ring(e);
+    engine_transport_drop(e);
 }
 
 /* A trainer that has only just started took no part in the last snapshot; the coordinator knows of it. */
@@ -149,7 +149,7 @@ void engine_connect(struct engine *e, const struct message *message, struct elas
         engine_failed(ret, &err, peer < 0 ? -1 : e->ring_worker[peer]);
     else {
         set_ring(e, ring);
-        engine_transport_ring(e);
+        engine_transport_ring(e, form, rank);
         engine_pace_ring(e);
         FAULT("ring-joined");
     }

@@ -61,13 +61,31 @@ static void transport_drop(struct engine *e)
     e->other.own.named = e->other.own.ready = e->other.own.failed = false;
 }
 
-void engine_transport_ring(struct engine *e)
+void engine_transport_drop(struct engine *e)
 {
     transport_drop(e);
     e->other.now = false;
-    if (e->ring)
-        second_ring(&e->other.second, e->ring_worker, e->ring->rank, e->ring->world, job_offers(e->spec),
-                    clock_now());
+}
+
+/* Each trainer has a port of its own. FNV-1a. */
+static uint64_t trainer_of(const struct msg_member *m)
+{
+    uint64_t hash = 0xcbf29ce484222325u ^ m->incarnation;
+    for (const char *c = m->address; *c; c++)
+        hash = (hash ^ (uint8_t)*c) * 0x100000001b3u;
+    return hash;
+}
+
+void engine_transport_ring(struct engine *e, const struct msg_form *form, int rank)
+{
+    struct second_member members[RM_WORKERS_MAX];
+    struct second *s = &e->other.second;
+    engine_transport_drop(e);
+    for (int r = 0; r < form->count; r++)
+        members[r] = (struct second_member){form->member[r].worker, trainer_of(&form->member[r])};
+    if (second_ring(s, members, rank, form->count, job_offers(e->spec), clock_now()))
+        log_warn("a way for sums among the GPUs failed; the step is made again over TCP", "why=\"%s\"",
+                 s->why);
 }
 
 /* ---- what this rank says ---- */
@@ -174,16 +192,17 @@ int engine_transport_reduce(struct engine *e, const struct collective_segment *w
     atomic_store(&e->waiting_for, -1);
     e->reduce_time += clock_now() - begun;
     *ret_worker = peer < 0 ? -1 : e->ring_worker[peer];
-    if (rc < 0 && err->code == ERR_PEER && peer < 0) {
-        second_fail(&e->other.second, err->text, clock_now());
-        log_warn("a way for sums among the GPUs failed; the step is made again over TCP", "why=\"%s\"",
-                 err->text);
-    }
+    if (rc < 0)
+        second_broke(&e->other.second, err->code == ERR_PEER && peer < 0 ? err->text : NULL,
+                     clock_now() - begun, clock_now());
     return rc;
 }
 
+/* Of several ranks the one that a failure is about knows most of it, and tells it. */
 void engine_transport_tell(const struct engine *e, struct msg_transport *ret)
 {
     const struct second *s = &e->other.second;
     *ret = (struct msg_transport){.used = e->other.now, .switches = s->switches, .failures = s->failures};
+    if (s->first_hand && !ret->used)
+        text_copy(ret->why, sizeof ret->why, s->why);
 }

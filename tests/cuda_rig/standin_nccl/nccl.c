@@ -14,10 +14,15 @@
  * RINGMASTER_STANDIN_NCCL (words, with commas between them):
  *     dir=PATH             where ranks meet (needed)
  *     init-hangs           a communicator is never made
+ *     init-hangs@N         the N-th of this process is not
  *     init-fails           nor by another try
  *     init-fails@N         the N-th of this process fails
  *     async-error@N        the N-th sum of this process has an error, and takes no part
  *     error-after@N        behind it the communicator has one
+ *     sum-hangs            a sum never ends, and nobody has an error
+ *     sum-hangs@N          the N-th of this process does not
+ *     rests                behind each sum the communicator is in progress for two questions
+ *     death-shows          a communicator has an error once a process of its ranks is dead
  *     abort-hangs          an abort never returns
  *     duplicate            no communicator is made: two ranks have one GPU
  *     no-tls               as built without TLS: a key is taken, and then no communicator is made
@@ -34,6 +39,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -55,6 +61,7 @@ struct ncclComm {
     struct ncclComm *next; /* all that there ever were: none is forgotten */
     atomic_flag busy;
     atomic_bool made, aborted, failed;
+    atomic_int rests; /* for so many questions it is in progress */
     int rank, world, sums;
     bool hangs, unusable;
     char at[PATH_MOST]; /* folder */
@@ -196,6 +203,49 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
     return mkdir(at, 0700) == 0 ? NCCL_SUCCESS : NCCL_SYSTEM_ERROR;
 }
 
+static void init_path(const struct ncclComm *comm, int rank, char out[PATH_MOST + 32])
+{
+    snprintf(out, PATH_MOST + 32, "%s/init.%d", comm->at, rank);
+}
+
+static void life_path(const struct ncclComm *comm, int rank, char out[PATH_MOST + 32])
+{
+    snprintf(out, PATH_MOST + 32, "%s/lives.%d", comm->at, rank);
+}
+
+/* The lock is let go by the process's end alone. */
+static void show_life(const struct ncclComm *comm)
+{
+    char path[PATH_MOST + 32];
+    life_path(comm, comm->rank, path);
+    int fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) != 0)
+        misuse("%s: %s", path, strerror(errno));
+}
+
+/* Of one that has come. */
+static bool is_dead(const struct ncclComm *comm, int rank)
+{
+    char path[PATH_MOST + 32];
+    init_path(comm, rank, path);
+    if (access(path, F_OK) != 0)
+        return false;
+    life_path(comm, rank, path);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    bool dead = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) == 0;
+    if (fd >= 0)
+        close(fd);
+    return dead;
+}
+
+static bool sees_death(const struct ncclComm *comm)
+{
+    for (int r = 0; r < comm->world && setting("death-shows"); r++)
+        if (r != comm->rank && is_dead(comm, r))
+            return true;
+    return false;
+}
+
 static bool id_is_whole(const ncclUniqueId *id)
 {
     for (size_t i = 2 * NAME_BYTES + 1; i < sizeof id->internal; i++)
@@ -223,11 +273,6 @@ static FILE *open_share(const char *path, struct share *ret)
     if (f && fread(ret, sizeof *ret, 1, f) != 1)
         misuse("%s is cut off", path);
     return f;
-}
-
-static void init_path(const struct ncclComm *comm, int rank, char out[PATH_MOST + 32])
-{
-    snprintf(out, PATH_MOST + 32, "%s/init.%d", comm->at, rank);
 }
 
 static bool all_have_come(const struct ncclComm *comm)
@@ -281,11 +326,12 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *ret, int world, ncclUniqueId id,
     comm->world = world;
     folder_of(id.internal, comm->at);
     int number = count_init(comm);
-    comm->hangs = setting("init-hangs");
+    comm->hangs = is_turn("init-hangs", number);
     init_path(comm, rank, path);
     if (access(path, F_OK) == 0)
         misuse("rank %d of one id twice", rank);
     const struct share said = {.world = world, .version = version_said()};
+    show_life(comm);
     if (!comm->hangs)
         write_share(path, &said, NULL, 0);
     comm->unusable = setting("duplicate") || (atomic_load(&keyed) && setting("no-tls"));
@@ -299,10 +345,13 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
     comm_enter(comm, "ncclCommGetAsyncError");
     if (!atomic_load(&comm->made) && !comm->hangs && !atomic_load(&comm->failed))
         atomic_store(&comm->made, all_have_come(comm));
-    *error = comm->unusable               ? NCCL_INVALID_USAGE
-             : atomic_load(&comm->failed) ? NCCL_REMOTE_ERROR
-             : atomic_load(&comm->made)   ? NCCL_SUCCESS
-                                          : NCCL_IN_PROGRESS;
+    if (sees_death(comm))
+        atomic_store(&comm->failed, true);
+    bool rests = atomic_load(&comm->rests) > 0 && atomic_fetch_sub(&comm->rests, 1) > 0;
+    *error = comm->unusable                       ? NCCL_INVALID_USAGE
+             : atomic_load(&comm->failed)         ? NCCL_REMOTE_ERROR
+             : atomic_load(&comm->made) && !rests ? NCCL_SUCCESS
+                                                  : NCCL_IN_PROGRESS;
     comm_leave(comm);
     return NCCL_SUCCESS;
 }
@@ -384,6 +433,7 @@ static void sum_run(const void *arguments)
     memset(s->to, aborted ? 0xa5 : 0, s->count * sizeof *s->to);
     for (int i = 0; i < s->comm->world && !aborted; i++)
         add_share(s, (s->comm->rank + i) % s->comm->world);
+    atomic_store(&s->comm->rests, setting("rests") ? 2 : 0);
 }
 
 static void *of_driver(const char *name)
@@ -404,6 +454,8 @@ ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataTyp
     comm_enter(comm, "ncclAllReduce");
     if (!atomic_load(&comm->made) || atomic_load(&comm->failed))
         misuse("a sum on a communicator that is not there yet, or has failed");
+    if (atomic_load(&comm->rests) > 0)
+        misuse("a sum while the communicator is in progress");
     if (type != NCCL_UINT32 || op != NCCL_SUM)
         misuse("a sum of another type");
     check("ncclAllReduce", (CUdeviceptr)(uintptr_t)from, count * 4);
@@ -411,9 +463,10 @@ ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataTyp
     pthread_mutex_lock(&lock);
     int number = ++all_sums;
     pthread_mutex_unlock(&lock);
-    const struct sum s = {comm, from, to, count, comm->sums++, is_turn("async-error", number)};
+    bool fails = is_turn("async-error", number);
+    const struct sum s = {comm, from, to, count, comm->sums++, fails || is_turn("sum-hangs", number)};
     int handed = hand_over(stream, sum_ready, sum_run, &s, sizeof s);
-    if (s.lost || is_turn("error-after", number))
+    if (fails || is_turn("error-after", number))
         atomic_store(&comm->failed, true);
     comm_leave(comm);
     return handed == 0 ? NCCL_SUCCESS : 1;

@@ -38,7 +38,8 @@ Test(told, up_and_progress_tell_of_the_data)
     sent.progress.data_wait = 1500 * RM_MS;
     sent.progress.reduce_time = 20 * RM_MS;
     sent.progress.reduce_bytes = (int64_t)1 << 40;
-    sent.progress.second = (struct msg_transport){.used = true, .switches = 3, .failures = 2};
+    sent.progress.second =
+        (struct msg_transport){.used = true, .switches = 3, .failures = 2, .why = "a \"cable\""};
     sent.progress.pace =
         (struct msg_pace){.lanes = 9, .lane_us = 4100, .slow = 212, .by = SLOW_BY_STOLEN_TIME};
     message_write(&sent, &text);
@@ -53,6 +54,7 @@ Test(told, up_and_progress_tell_of_the_data)
     cr_assert(got.progress.second.used);
     cr_assert_eq(got.progress.second.switches, 3);
     cr_assert_eq(got.progress.second.failures, 2);
+    cr_assert_str_eq(got.progress.second.why, "a \"cable\"");
     str_clear(&text);
 }
 

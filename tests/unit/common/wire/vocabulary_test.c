@@ -509,6 +509,7 @@ static void fill(struct status_page *page, struct js *events)
         .store = {true, "denied", true},
         .fenced = true,
         .outage = {true, 14, 15.5, "503"},
+        .transport = {true, false, "no NCCL"},
         .failures = 16,
         .recoveries = 17,
         .last_recovery = {true, "Hang", {1, 2, 3, 4, 5, 6}, 7},

@@ -691,6 +691,49 @@ static void given_notice(struct watch *w, int worker, rm_time left)
     take_note(w);
 }
 
+static void step_by(struct story *s, int w, int64_t step, bool used, const char *why)
+{
+    struct message m;
+    message_init(&m, MSG_PROGRESS);
+    m.generation = s->st->ring;
+    m.progress.step = step;
+    m.progress.loss = 2.5;
+    m.progress.loss_known = true;
+    m.progress.numbers = msg_numbers_unknown();
+    m.progress.tokens = 10;
+    m.progress.step_time = RM_S;
+    m.progress.second.used = used;
+    text_copy(m.progress.second.why, sizeof m.progress.second.why, why);
+    hear(s, w, &m);
+}
+
+static void expect_way(struct watch *w, bool used, const char *reason)
+{
+    const struct js *way = js_get(page(w), "secondTransport");
+    bool said;
+    cr_assert(js_as_bool(js_get(way, "used"), &said) && said == used);
+    cr_assert_str_eq(words(way, "reason"), reason);
+}
+
+/* Workers are heard in any order, and who knows why tells it. */
+Test(history, how_the_sums_of_gpus_went_is_shown_and_why_not_by_the_quicker_way)
+{
+    struct watch w;
+    arrange(&w);
+    w.s.st->settings.gpus = true;
+    train_three(&w);
+    cr_assert_eq(js_kind(js_get(page(&w), "secondTransport")), JS_NULL);
+    step_by(&w.s, 1, 1, false, "worker 1 has none: no NCCL");
+    step_by(&w.s, 0, 1, false, "");
+    expect_way(&w, false, "worker 1 has none: no NCCL");
+    step_by(&w.s, 0, 2, true, "");
+    step_by(&w.s, 1, 1, false, "worker 1 has none: no NCCL"); /* late */
+    expect_way(&w, true, "");
+    step_by(&w.s, 2, 3, false, "");
+    expect_way(&w, false, "");
+    dismiss(&w);
+}
+
 Test(history, who_was_given_notice_is_shown_with_it_and_others_without)
 {
     struct watch w;

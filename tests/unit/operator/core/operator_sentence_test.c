@@ -325,6 +325,16 @@ Test(operator_sentence, a_store_that_takes_no_checkpoint_stands_in_the_sentence_
     cast_free(c);
 }
 
+Test(operator_sentence, why_the_sums_of_gpus_go_over_tcp_stands_in_the_sentence_of_a_job_that_trains)
+{
+    struct cast *c = cast_training("{}");
+    text_copy(c->coordinator.slower, RM_WHY_MAX, "worker 1 has none: no NCCL");
+    cast_settle(c);
+    cr_assert_str_eq(c->job.status.message, "3 of 3 workers at step 812; the GPUs' sums go over TCP: "
+                                            "worker 1 has none: no NCCL");
+    cast_free(c);
+}
+
 Test(operator_sentence, a_job_with_all_its_workers_says_so_in_the_condition_of_fewer)
 {
     struct cast *c = cast_training("{}");

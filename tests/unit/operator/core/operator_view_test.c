@@ -350,6 +350,7 @@ Test(operator_view, a_coordinators_answer_is_taken_field_by_field)
         "\"lastRecovery\":{\"cause\":\"WorkerLeft\",\"totalMs\":410,\"stepsRedone\":0},\"goodput\":{"
         "\"ratio\":0.962,"
         "\"waitingSeconds\":3.7},\"unknown\":[1,2],\"checkpointWaiting\":{\"step\":9,\"reason\":\"503\"},"
+        "\"secondTransport\":{\"used\":false,\"reason\":\"no NCCL\"},"
         "\"events\":[{\"sequence\":4,\"time\":9,\"event\":"
         "\"workerLost\","
         "\"worker\":1,\"step\":40,\"cause\":\"WorkerLost\"}],\"result\":null}";
@@ -379,6 +380,7 @@ Test(operator_view, a_coordinators_answer_is_taken_field_by_field)
     cr_assert_eq(view.goodput.seconds[GOODPUT_WAITING], 3);
     cr_assert_str_eq(view.event[0].note, "worker 1 at step 40: WorkerLost");
     cr_assert_str_eq(view.outage, "503");
+    cr_assert_str_eq(view.slower, "no NCCL");
     cr_assert_not(view.last_word.known);
 }
 

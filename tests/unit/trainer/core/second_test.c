@@ -13,6 +13,7 @@ struct rank {
     struct second s;
     struct second_own own;
     enum second_order order;
+    bool counted; /* the failure of a sum, as this ring began */
 };
 
 struct ring {
@@ -21,13 +22,18 @@ struct ring {
     struct rank rank[WORLD_MOST];
 };
 
-static const int workers[WORLD_MOST] = {7, 3, 5, 9};
+static const struct second_member first_members[WORLD_MOST] = {{7, 100}, {3, 101}, {5, 102}, {9, 103}};
 
-static void ring_begin(struct ring *ring, int world)
+static void ring_begin_of(struct ring *ring, const struct second_member *members, int world)
 {
     ring->world = world;
     for (int r = 0; r < world; r++)
-        second_ring(&ring->rank[r].s, workers, r, world, true, ring->now);
+        ring->rank[r].counted = second_ring(&ring->rank[r].s, members, r, world, true, ring->now);
+}
+
+static void ring_begin(struct ring *ring, int world)
+{
+    ring_begin_of(ring, first_members, world);
 }
 
 static struct ring *ring_new(int world)
@@ -129,9 +135,9 @@ Test(second, words_move_once_an_id_went_round_and_all_are_ready)
 Test(second, who_is_alone_or_may_not_offers_nothing)
 {
     struct second s = {0};
-    second_ring(&s, workers, 0, 1, true, 0);
+    second_ring(&s, first_members, 0, 1, true, 0);
     cr_assert(!second_offers(&s) && !second_wants_id(&s) && !second_uses(&s));
-    second_ring(&s, workers, 1, 3, false, 0);
+    second_ring(&s, first_members, 1, 3, false, 0);
     cr_assert(!second_offers(&s));
     cr_assert_eq(second_hear(&s, &(struct second_own){0}, NULL, false, 0), SECOND_STAY);
 }
@@ -170,23 +176,30 @@ Test(second, a_failure_is_every_ranks_and_the_second_one_within_ten_minutes_is_t
     ring->rank[1].own.failed = true;
     text_copy(ring->rank[1].own.why, RM_WHY_MAX, "a cable");
     header(ring);
+    expect(ring, SECOND_STAY, SECOND_MAKES);
+    header(ring);
     expect(ring, SECOND_DROP, SECOND_OFFERS);
-    cr_assert_str_eq(ring->rank[0].s.why, "it failed at another worker");
+    cr_assert_str_eq(ring->rank[0].s.why, "it failed at worker 3");
     cr_assert_str_eq(ring->rank[1].s.why, "a cable");
+    cr_assert(ring->rank[1].s.first_hand && !ring->rank[0].s.first_hand);
     name(ring, 200);
     header(ring);
     expect(ring, SECOND_CONNECT, SECOND_MAKES);
     ring->rank[0].own.named = false;
     ring->rank[0].own.failed = true;
+    text_copy(ring->rank[0].own.why, RM_WHY_MAX, "a switch");
     header(ring);
     expect(ring, SECOND_DROP, SECOND_OFFERS);
     cr_assert_str_eq(ring->rank[1].s.why, "it failed at worker 7");
     header(ring);
     expect(ring, SECOND_DROP, SECOND_OVER);
+    cr_assert_str_eq(ring->rank[0].s.why, "it failed 2 times within ten minutes at worker 7: a switch");
     cr_assert_str_eq(ring->rank[1].s.why, "it failed 2 times within ten minutes at worker 7");
+    cr_assert(ring->rank[0].s.first_hand && !ring->rank[1].s.first_hand);
     ring_begin(ring, 2);
     header(ring);
     expect(ring, SECOND_DROP, SECOND_OVER);
+    cr_assert(ring->rank[0].s.first_hand && !ring->rank[1].s.first_hand);
     ring->now += SECOND_REMEMBERS;
     ring_begin(ring, 2);
     go_to_use(ring);
@@ -212,13 +225,76 @@ Test(second, a_connection_or_an_id_that_is_never_made_is_given_up)
     cr_assert_str_eq(ring->rank[0].s.why, "it failed at worker 5");
 }
 
-Test(second, a_sum_that_failed_ends_it_until_the_next_ring)
+/* Of a communicator that is at something of its own, and has no error. */
+Test(second, one_that_is_not_ready_for_a_moment_costs_a_step_by_the_ring_and_no_connection)
 {
-    struct ring *ring = ring_new(2);
+    struct ring *ring = ring_new(3);
     go_to_use(ring);
-    second_fail(&ring->rank[0].s, "a cable", ring->now);
+    for (int turn = 0; turn < 5; turn++) {
+        ring->rank[2].own.ready = false;
+        header(ring);
+        expect(ring, SECOND_STAY, SECOND_MAKES);
+        ring->rank[2].own.ready = true;
+        header(ring);
+        expect(ring, SECOND_SWITCH, SECOND_USES);
+    }
+    cr_assert_eq(ring->rank[0].s.failures, 0);
+}
+
+/* The first rank's sum ends with an error of its transport, or hangs, and the ring is formed of these. */
+static void break_sum(struct ring *ring, const char *error, rm_time lasted,
+                      const struct second_member *members, int world)
+{
+    go_to_use(ring);
+    for (int r = 0; r < ring->world; r++)
+        second_broke(&ring->rank[r].s, r ? NULL : error, lasted, ring->now);
     cr_assert(!second_uses(&ring->rank[0].s) && !second_offers(&ring->rank[0].s));
     all_ready(ring, false);
-    ring_begin(ring, 2);
+    ring_begin_of(ring, members, world);
+}
+
+Test(second, a_sum_that_failed_is_the_transports_failure_where_all_come_again)
+{
+    struct ring *ring = ring_new(2);
+    break_sum(ring, "a cable", RM_S, first_members, 3); /* and another one */
+    cr_assert(ring->rank[0].counted && !ring->rank[1].counted);
+    cr_assert_str_eq(ring->rank[0].s.why, "a cable");
+    cr_assert(ring->rank[0].s.first_hand);
+    ring->rank[2].own.version = NEW;
+    break_sum(ring, "a cable", RM_S, first_members, 3);
+    header(ring);
+    expect(ring, SECOND_DROP, SECOND_OVER);
+    cr_assert_str_eq(ring->rank[0].s.why, "it failed 2 times within ten minutes at worker 7: a cable");
+    cr_assert_str_eq(ring->rank[2].s.why, "it failed 2 times within ten minutes at worker 7");
+}
+
+/* Its end may show as an error of every other's transport, and before its connections end. */
+Test(second, a_sum_in_which_a_worker_died_is_no_failure_of_the_transport)
+{
+    struct second_member members[] = {{7, 100}, {3, 101}, {5, 102}};
+    struct ring *ring = ring_new(3);
+    for (uint64_t turn = 0; turn < 6; turn++) {
+        members[1 + turn % 2].trainer = 1000 + turn;
+        break_sum(ring, "remote process exited", turn % 3 ? RM_S : 2 * SECOND_HANGS, members, 3);
+        cr_assert(!ring->rank[0].counted && !ring->rank[2].counted);
+        cr_assert_str_empty(ring->rank[0].s.why);
+    }
+    break_sum(ring, "remote process exited", RM_S, members, 2);
+    cr_assert(!ring->rank[0].counted);
+    cr_assert_eq(ring->rank[0].s.failures, 0);
     go_to_use(ring);
+}
+
+/* Nobody's transport has an error, and all are there. */
+Test(second, a_sum_that_hung_until_it_was_broken_off_is_the_transports_failure)
+{
+    struct ring *ring = ring_new(2);
+    break_sum(ring, NULL, SECOND_HANGS - 1, first_members, 2);
+    cr_assert(!ring->rank[0].counted && !ring->rank[1].counted);
+    break_sum(ring, NULL, 31 * RM_S, first_members, 2);
+    cr_assert(ring->rank[0].counted && ring->rank[1].counted);
+    cr_assert_str_eq(ring->rank[1].s.why, "a sum by it hung, and was broken off after 31 s");
+    break_sum(ring, NULL, SECOND_HANGS, first_members, 2);
+    header(ring);
+    expect(ring, SECOND_DROP, SECOND_OVER);
 }

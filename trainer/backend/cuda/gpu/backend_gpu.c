@@ -24,8 +24,8 @@ static void gpu_free(struct backend *b)
         cuda_device_use(g->device, &ignored);
     if (g->stream.handle)
         cuda_stream_wait(&g->stream, &ignored);
+    cuda_lane_free(g->lane); /* waits for its stream, where weights may still be rounded */
     gpu_clear_tables(g);
-    cuda_lane_free(g->lane);
     cuda_memory_clear(&g->bulk);
     gpu_far_clear(&g->far);
     cuda_stream_clear(&g->stream);

@@ -8,6 +8,7 @@
 
 #include "common/base/str.h"
 #include "common/os/clock.h"
+#include "common/os/fault.h"
 #include "common/os/log.h"
 
 enum { TURN_MS = 2 /* between two questions while it is made */ };
@@ -99,6 +100,7 @@ static ncclResult_t make_it(struct nccl_link *l)
     ncclConfig_t config = config_of();
     ncclResult_t result = l->nccl->calls.ncclCommInitRankConfig(&l->comm, l->world, l->id, l->rank, &config);
     while (result == NCCL_IN_PROGRESS && !is_dropped(l)) {
+        FAULT("nccl-init");
         ncclResult_t asked = l->nccl->calls.ncclCommGetAsyncError(l->comm, &result);
         if (asked != NCCL_SUCCESS)
             result = asked;
@@ -152,6 +154,7 @@ static void live(struct nccl_link *l)
             break;
     }
     wait_for_drop(l);
+    FAULT("nccl-abort");
     end_it(l);
 }
 
@@ -212,7 +215,8 @@ void nccl_link_connect(struct nccl_link *l, const uint8_t *id, int rank, int wor
     pthread_mutex_unlock(&l->lock);
 }
 
-/* A communicator that was ready may have failed since; who asks is the one who sums by it. */
+/* A communicator that was ready may have failed since, or be at something of its own; who asks is the one who
+ * sums by it. */
 enum transport_state nccl_link_state(struct nccl_link *l, char *why)
 {
     struct error err;
@@ -220,10 +224,13 @@ enum transport_state nccl_link_state(struct nccl_link *l, char *why)
     pthread_mutex_lock(&l->lock);
     bool ready = l->state == TRANSPORT_READY;
     pthread_mutex_unlock(&l->lock);
-    if (ready && l->nccl->calls.ncclCommGetAsyncError(l->comm, &now) == NCCL_SUCCESS && now != NCCL_SUCCESS &&
-        now != NCCL_IN_PROGRESS) {
-        nccl_failed(l->nccl, now, "keep its communicator", &err);
-        nccl_link_spoil(l, err.text);
+    if (ready && l->nccl->calls.ncclCommGetAsyncError(l->comm, &now) == NCCL_SUCCESS) {
+        if (now == NCCL_IN_PROGRESS)
+            return TRANSPORT_CONNECTS;
+        if (now != NCCL_SUCCESS) {
+            nccl_failed(l->nccl, now, "keep its communicator", &err);
+            nccl_link_spoil(l, err.text);
+        }
     }
     pthread_mutex_lock(&l->lock);
     enum transport_state state = l->state;

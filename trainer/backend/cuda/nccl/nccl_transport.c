@@ -139,9 +139,12 @@ static int cut_off(struct sum *s)
     return 0;
 }
 
+/* Where a rank has ended or gives up its ring, the library's error is what comes of that. */
 static int failed_with(struct sum *s, ncclResult_t result)
 {
     struct error err;
+    if (cut_off(s) < 0)
+        return -1;
     nccl_failed(s->n->nccl, result, "sum", &err);
     return err_set(s->err, ERR_PEER, "%s", err.text);
 }
@@ -184,6 +187,7 @@ static int sum_start(struct sum *s)
 {
     struct nccl_transport *n = s->n;
     const struct transport_sum *given = s->given;
+    FAULT("nccl-sum");
     ncclResult_t result = n->nccl->calls.ncclAllReduce(
         (const void *)(uintptr_t)given->from.at, (void *)(uintptr_t)given->to.at, (size_t)given->count,
         NCCL_UINT32, NCCL_SUM, n->link->comm, n->stream.handle);

@@ -319,6 +319,38 @@ Test(nccl, a_neighbour_that_ends_is_seen_although_the_library_sees_nothing)
     party_close(&p);
 }
 
+/* As where a peer's death shows as an error before anybody has looked at its connection. */
+Test(nccl, an_error_beside_a_neighbours_end_is_that_neighbours)
+{
+    struct party p;
+    int fds[2];
+    party_open(&p, 22809, 2, "async-error");
+    connect_all(&p);
+    wait_for_all(&p, TRANSPORT_READY);
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    p.rank[0].fd = fds[0];
+    close(fds[1]);
+    sum_begin(&p.rank[0], WORDS);
+    pthread_join(p.rank[0].thread, NULL);
+    cr_assert_eq(p.rank[0].rc, -1);
+    cr_assert_eq(p.rank[0].peer, 1, "%s", p.rank[0].err.text);
+    close(fds[0]);
+    party_close(&p);
+}
+
+/* Neither it nor who sums by it waits for that. */
+Test(nccl, one_that_is_in_progress_behind_a_sum_is_ready_again_later)
+{
+    struct party p;
+    party_open(&p, 22809, 3, "rests");
+    connect_all(&p);
+    for (int turn = 0; turn < 3; turn++) {
+        wait_for_all(&p, TRANSPORT_READY);
+        sum_all(&p, WORDS);
+    }
+    party_close(&p);
+}
+
 /* Its threads are left behind; what is stuck is said, and is none of the next connection's. */
 Test(nccl, an_abort_that_never_returns_costs_a_thread)
 {
