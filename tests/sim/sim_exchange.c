@@ -449,18 +449,18 @@ void exchange_lanes(struct sim *sim, int node, bool again, rm_time takes)
 {
     struct node *n = &sim->node[node];
     struct trainer *t = &n->trainer;
+    const rm_time slow = t->slow; /* whatever the rank's speed */
     t->pass = again;
-    takes += t->slow;
     t->slow = 0;
     if (t->command == CMD_EVALUATE) {
-        sim_at(sim, sim->now + takes, EV_COMPUTED, node, t->epoch, t->command_seq);
+        sim_at(sim, sim->now + takes + slow, EV_COMPUTED, node, t->epoch, t->command_seq);
         return;
     }
     if (sim->plant == PLANT_EARLY_K && n->memory.update_step >= 0) {
         sim->planted++;
         n->memory.torn = true;
     }
-    takes = lanes_begin(sim, node, again, lanes_take(sim, node, takes));
+    takes = lanes_begin(sim, node, again, lanes_take(sim, node, takes)) + slow;
     compute_finish(sim, node, OUTCOME_OK, -1, takes);
 }
 

@@ -7,10 +7,17 @@
 static const rm_time bound_least = 40 * RM_S, behind_start = 10 * RM_S;
 static const rm_time looks_every = RM_S;
 
+/* One that does not stop is waited for three times formTimeout, and a ring that it is missing in once; and
+ * then the next one. */
+enum { TWO_HANG_FORMINGS = 2 * (3 + 1) };
+
 static rm_time well_for(const struct sim *sim)
 {
     rm_time starts = sim->settings.start_timeout + behind_start;
-    return starts > bound_least && !sim->replay ? starts : bound_least; /* a trace has a long startTimeout */
+    rm_time answers = TWO_HANG_FORMINGS * sim->settings.form_timeout;
+    rm_time longest = starts > answers ? starts : answers;
+    return longest > bound_least && !sim->replay ? longest
+                                                 : bound_least; /* a trace has a long startTimeout */
 }
 
 /* Who gives something else is asked again for 30 s before others go on without it, and where they can't it
