@@ -32,7 +32,7 @@
 enum {
     /* version that hello and setup carry; another one is refused by name. A ring's header has room for each
      * worker, so that programs built for another most of them speak another one. */
-    MSG_PROTOCOL = 14 + (RM_WORKERS_MAX == 64 ? 0 : 1000 + RM_WORKERS_MAX),
+    MSG_PROTOCOL = 15 + (RM_WORKERS_MAX == 64 ? 0 : 1000 + RM_WORKERS_MAX),
     MSG_NONCE_BYTES = 32,    /* of challenge and hello */
     MSG_DETAIL_MAX = 400,    /* a fault's sentence, with its NUL */
     MSG_OUTPUT_MAX = 4096,   /* what a program that failed said last, with its NUL */
@@ -61,6 +61,7 @@ enum msg_type {
     MSG_ABANDON,
     MSG_PROBE,      /* also agent -> trainer */
     MSG_SAVE_EVERY, /* also agent -> trainer */
+    MSG_LISTEN,     /* also agent -> trainer */
     /* agent -> coordinator */
     MSG_HELLO,
     MSG_HEARTBEAT, /* also trainer -> agent */
@@ -78,6 +79,7 @@ enum msg_type {
     MSG_FINISHED, /* also trainer -> agent */
     MSG_PROBED,   /* also trainer -> agent */
     MSG_REPORTED, /* also trainer -> agent, which is a launcher */
+    MSG_HEARD,    /* also trainer -> agent */
     /* agent -> trainer */
     MSG_SETUP,
     MSG_LOADED,
@@ -416,6 +418,17 @@ struct msg_finished {
     bool loss_known, exact;
 };
 
+/* They train, and hold a state each: pull one while they go on, and every update that they make. */
+struct msg_listen {
+    int sources_count;
+    struct msg_member source[RM_WORKERS_MAX]; /* roles are meaningless */
+};
+
+struct msg_heard {
+    struct msg_state state; /* that is held now, and goes on with the others'; not held: it can't be had so */
+    char why[MSG_DETAIL_MAX];
+};
+
 /* See whether the data ports of these answer you. */
 struct msg_probe {
     int64_t id;
@@ -540,6 +553,8 @@ struct message {
         struct msg_finished finished;
         struct msg_probe probe;
         struct msg_probed probed;
+        struct msg_listen listen;
+        struct msg_heard heard;
         struct msg_reported reported;
         struct msg_setup setup;
         struct msg_load load;

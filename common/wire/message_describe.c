@@ -89,6 +89,14 @@ static void probe_text(const struct msg_probe *probe, struct str *out)
     str_adds(out, "]");
 }
 
+static void listen_text(const struct msg_listen *listen, struct str *out)
+{
+    str_adds(out, " sources=[");
+    for (int i = 0; i < listen->sources_count; i++)
+        str_addf(out, "%s%d", i ? " " : "", listen->source[i].worker);
+    str_adds(out, "]");
+}
+
 static void noticed_text(const struct msg_noticed *said, struct str *out)
 {
     str_addf(out, " source=%s cause=%s left=%.1fs", said->source, said->cause, (double)said->left / RM_S);
@@ -154,6 +162,12 @@ static void body_text(const struct message *m, struct str *out)
         break;
     case MSG_PROBED:
         str_addf(out, " id=%" PRId64 " peer=%d", m->probed.id, m->probed.peer);
+        break;
+    case MSG_LISTEN:
+        listen_text(&m->listen, out);
+        break;
+    case MSG_HEARD:
+        str_addf(out, " holds=%s why=\"%s\"", state_text(&m->heard.state, state), m->heard.why);
         break;
     case MSG_NOTICED:
         noticed_text(&m->noticed, out);

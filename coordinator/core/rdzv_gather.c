@@ -12,6 +12,7 @@
 #include "coordinator/core/rdzv_form.h"
 #include "coordinator/core/rdzv_hang.h"
 #include "coordinator/core/rdzv_leave.h"
+#include "coordinator/core/rdzv_listen.h"
 #include "coordinator/core/rdzv_lists.h"
 #include "coordinator/core/rdzv_load.h"
 #include "coordinator/core/rdzv_pairs.h"
@@ -171,6 +172,7 @@ void rdzv_settle_gathering(const struct turn *turn)
             rdzv_form(turn);
         return;
     }
+    rdzv_listen_is_over(turn, true);
     struct msg_state best = rdzv_best_state(st);
     bool unsaved = best.held && best.step > st->saved && !rdzv_leaves_unsaved(turn, &best);
     if (unsaved && rdzv_save_begin(turn, &best, false))
@@ -245,6 +247,8 @@ void rdzv_settle_quiescing(const struct turn *turn)
         say_who_does_not_end(turn);
         return;
     }
+    if (rdzv_listen_is_over(turn, !enough(st)))
+        return;
     if (st->settings.program && rdzv_all_finished(st)) { /* their words crossed the order to stop */
         st->ending = (struct rdzv_ending){0};
         rdzv_program_finished(st);

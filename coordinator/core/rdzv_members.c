@@ -241,7 +241,9 @@ void rdzv_hello(const struct turn *turn, int conn, const struct msg_hello *h)
     if (h->ring.term < st->settings.term) /* of its own term a coordinator counts itself who was told to go */
         st->begun = h->begun > st->begun ? h->begun : st->begun;
     take_over(st, w, h);
+    w->listening = LISTENING_NOT; /* what it said of it may be lost: it says it again */
     if (newcomer) {
+        w->listened = 0;
         w->beside.failed = false;
         w->joined = st->arrived = turn->now;
         rdzv_probe_newcomer(turn, h->worker);

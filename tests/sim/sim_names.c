@@ -89,7 +89,10 @@ const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "of them in the middle of a lane",
                                           "lanes that a program was slow in",
                                           "passes cut off whose lanes were kept",
-                                          "passes that went on with lanes kept"};
+                                          "passes that went on with lanes kept",
+                                          "states that came in while others trained",
+                                          "updates heard on the way to them, and behind them",
+                                          "that could not be had so"};
 const char *const plant_names[PLANTS] = {"none",
                                          "lower-step",
                                          "torn-receive",
@@ -134,4 +137,5 @@ const char *const plant_names[PLANTS] = {"none",
                                          "gone-unsaid",
                                          "sooner-unsaid",
                                          "machine-unsaid",
+                                         "listener-holds",
                                          "source-is-pair"};
