@@ -319,7 +319,6 @@ void rdzv_form(const struct turn *turn)
         struct rdzv_worker *w = &st->worker[i];
         w->moved = turn->now;
         w->loads += st->loading && w->rank >= 0;
-        rdzv_listen_formed(w);
         if (w->rank >= 0 || w->serving)
             rdzv_send_to(turn, w);
     }
@@ -427,6 +426,7 @@ static void begin_training(const struct turn *turn)
         if (!let_go_now)
             w->old_rank = w->rank >= 0 ? w->rank : INT_MAX;
         w->serving = false;
+        rdzv_listen_trains(w);
     }
     rm_time cost = what_it_cost(st, turn->now);
     RM_ASSERT(cost >= 0, "a ring that cost %lld ns", (long long)cost);

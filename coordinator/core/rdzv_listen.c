@@ -79,7 +79,7 @@ bool rdzv_listen_missed(const struct rdzv_worker *w, const struct msg_state *hel
 
 enum { LEFT_OUT_MOST = 2 };
 
-void rdzv_listen_formed(struct rdzv_worker *w)
+void rdzv_listen_trains(struct rdzv_worker *w)
 {
     if (w->rank >= 0) {
         w->listening = LISTENING_NOT;

@@ -22,8 +22,8 @@ bool rdzv_listen_is_over(const struct turn *turn, bool needed);
 void rdzv_listen_stopped(struct rdzv_worker *w);
 /* It has stopped, with less than who receives one update needs to go on from that state. */
 bool rdzv_listen_missed(const struct rdzv_worker *w, const struct msg_state *held);
-/* A ring is formed: who had to stop for it, and is not in it, has to listen anew; the second time it is given
+/* A ring trains: who had to stop for it, and is not in it, has to listen anew; the second time it is given
  * up, and gets the state as a ring is formed: steps are too short for it. */
-void rdzv_listen_formed(struct rdzv_worker *w);
+void rdzv_listen_trains(struct rdzv_worker *w);
 
 #endif
