@@ -10,9 +10,9 @@ import pytest
 
 import rig
 
-STEPS = 400
+STEPS = 200
 # 1.6 million parameters: dozens of blocks, and steps of some milliseconds.
-FIELDS = {"trainer__steps": STEPS, "trainer__batch__lanes": 4, "trainer__model__width": 128, "trainer__model__layers": 8,
+FIELDS = {"trainer__steps": STEPS, "trainer__batch__lanes": 8, "trainer__batch__laneSequences": 1, "trainer__model__width": 128, "trainer__model__layers": 8,
           "trainer__model__context": 16}
 FEW = 15
 
@@ -43,7 +43,7 @@ def test_the_others_make_their_steps_while_a_newcomer_gets_the_state(tmp_path, l
     run = launch(job, "--drill", "join@5", *drills, env={"RINGMASTER_FAULT": f"listen-block:{block}@{workers}/stop"})
     run.read_until("ringFormed")
     newcomer = who_stands_still(run)
-    run.read_until("step", step=max(status_of(run)["step"], 45 if drills else 0) + FEW)
+    run.read_until("step", step=max(status_of(run)["progress"]["step"], 45 if drills else 0) + FEW)
     assert stands_still(newcomer) and not run.of("workerJoined"), run.tail()
     os.kill(newcomer, signal.SIGCONT)
     run.read_until("workerJoined")
