@@ -17,6 +17,7 @@ void rdzv_listen(const struct turn *turn, struct rdzv_worker *w)
         rdzv_fill_member(st, &m->listen.source[m->listen.sources_count++], st->member[r]);
     rdzv_send_to(turn, w);
     w->listening = LISTENING_NOW;
+    w->listen_said = true;
     rdzv_say(st, "worker %d listens to %d workers until it holds their state", rdzv_index(st, w), st->world);
 }
 
@@ -63,6 +64,15 @@ bool rdzv_listen_is_over(const struct turn *turn, bool needed)
     if ((planned || needed) && call_in(turn, LISTENING_HOLDS))
         return true;
     return needed && call_in(turn, LISTENING_NOW);
+}
+
+void rdzv_listen_hello(struct rdzv_worker *w, bool same_trainer)
+{
+    if (!same_trainer)
+        w->listening = LISTENING_NOT;
+    else if (rdzv_listens_on(w))
+        w->listening = LISTENING_NOW;
+    w->listen_said = false;
 }
 
 void rdzv_listen_stopped(struct rdzv_worker *w)

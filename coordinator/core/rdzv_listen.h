@@ -19,6 +19,8 @@ bool rdzv_listens_on(const struct rdzv_worker *w);
  * what these hold; where even they are too few, all who listen. True: some of them have to answer. */
 bool rdzv_listen_is_over(const struct turn *turn, bool needed);
 
+/* It is there again. What it said of it may be lost: it is asked once more. */
+void rdzv_listen_hello(struct rdzv_worker *w, bool same_trainer);
 void rdzv_listen_stopped(struct rdzv_worker *w);
 /* It has stopped, with less than who receives one update needs to go on from that state. */
 bool rdzv_listen_missed(const struct rdzv_worker *w, const struct msg_state *held);

@@ -117,7 +117,8 @@ static void ask_to_listen(const struct turn *turn)
     int stay = st->world - rdzv_will_members(st) - rdzv_relief_has_place(st);
     for (int i = 0; i < RM_WORKERS_MAX && stay < rdzv_members_max(st) && !st->settings.program; i++) {
         struct rdzv_worker *w = &st->worker[i];
-        if (w->listening == LISTENING_NOT && wants_to_join(st, w) && is_worth_it(st, w))
+        bool again = w->listening == LISTENING_NOW && !w->listen_said && w->presence == PRESENT;
+        if (again || (w->listening == LISTENING_NOT && wants_to_join(st, w)))
             rdzv_listen(turn, w);
     }
 }

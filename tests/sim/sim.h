@@ -272,7 +272,8 @@ struct node {
     bool load_in_state, load_stop;
     struct trainer trainer;
     bool listens;                 /* it was told to, and nothing has kept it from that */
-    int left_out;                 /* of rings that it had stopped for */
+    int64_t listens_term;         /* of who told it, */
+    int listens_conn;             /* and by which connection */
     struct message *last_stopped; /* owned; only where a plant wants it */
 };
 

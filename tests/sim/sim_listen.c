@@ -3,13 +3,15 @@
 
 #include "tests/sim/sim.h"
 
-enum { PIECES = 5, TRIES = 4, LEFT_OUT_MOST = 2 };
+enum { PIECES = 5, TRIES = 4 };
 
 void listen_start(struct sim *sim, int node)
 {
     struct node *n = &sim->node[node];
     struct trainer *t = &n->trainer;
     n->listens = true;
+    n->listens_term = sim->term;
+    n->listens_conn = n->conn;
     t->hears = n->memory.whole ? n->memory : (struct content){.update_step = -1};
     t->follows = n->memory.whole;
     t->pieces = t->follows ? PIECES : 0;
@@ -154,17 +156,18 @@ static bool is_in(const struct msg_form *f, int worker)
     return false;
 }
 
-static void count_left_out(struct sim *sim, const struct msg_form *f)
+/* Who has stopped for a ring that it is not in is one of those who wait, until it is told to listen again. */
+static void forget_left_out(struct sim *sim, const struct msg_form *f)
 {
     for (int i = 0; i < sim->nodes; i++) {
         struct node *n = &sim->node[i];
-        n->left_out += n->alive && n->listens && n->trainer.command != CMD_LISTEN && !is_in(f, n->worker);
+        n->listens = n->listens && (n->trainer.command == CMD_LISTEN || is_in(f, n->worker));
     }
 }
 
 void listen_check_form(struct sim *sim, const struct msg_form *f)
 {
-    count_left_out(sim, f);
+    forget_left_out(sim, f);
     int hold = 0;
     for (int r = 0; r < f->count; r++)
         hold += f->member[r].role == ROLE_KEEP || f->member[r].role == ROLE_CATCH_UP;
@@ -173,10 +176,9 @@ void listen_check_form(struct sim *sim, const struct msg_form *f)
         if (node < 0)
             continue;
         struct node *n = &sim->node[node];
-        bool given_up = n->left_out >= LEFT_OUT_MOST;
-        if (n->listens && !given_up && f->member[r].role == ROLE_RECEIVE && hold >= sim->settings.workers_min)
+        bool told = n->listens && n->listens_term == sim->term && n->listens_conn == n->conn;
+        if (told && f->member[r].role == ROLE_RECEIVE && hold >= sim->settings.workers_min)
             sim_fail(sim, "R18: all wait until worker %d, which listened, has a state", f->member[r].worker);
         n->listens = false;
-        n->left_out = 0;
     }
 }

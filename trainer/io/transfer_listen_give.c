@@ -179,7 +179,7 @@ void service_tell(struct service *s, struct transfer_request *r)
     if (abort_flag_init(&ear.bell, NULL) < 0)
         return;
     put_ear(s->source, &ear);
-    while (r->magic == TRANSFER_MAGIC && r->kind >= TRANSFER_HEAD && tell(s, &ear, r) == 0)
+    while (r->magic == TRANSFER_MAGIC && service_is_told(r) && tell(s, &ear, r) == 0)
         if (socket_receive(s->fd, r, sizeof *r, &patience, NULL) < 0)
             break;
     take_ear(s->source, &ear);

@@ -82,6 +82,8 @@ bool transfer_keep_head(struct transfer_source *source, int64_t step, int64_t co
 bool transfer_keep_words(struct transfer_source *source, int64_t step, int64_t first, int64_t count,
                          void *to);
 
+/* Whether who listens asks so. */
+bool service_is_told(const struct transfer_request *request);
 /* Answers one who listens, this request and all that follow on the connection. */
 void service_tell(struct service *s, struct transfer_request *request);
 

@@ -216,6 +216,11 @@ static void answer_request(struct service *s, const struct transfer_request *r)
         send_update(s, &o.update, r);
 }
 
+bool service_is_told(const struct transfer_request *r)
+{
+    return r->kind >= TRANSFER_HEAD && r->kind <= TRANSFER_BLOCK_WORDS;
+}
+
 void transfer_serve(void *ctx, int fd, const struct handshake_claim *claim, const struct abort_flag *closing)
 {
     struct service s = {.source = ctx, .fd = fd, .closing = closing, .chunk = malloc(TRANSFER_CHUNK + 4)};
@@ -225,7 +230,7 @@ void transfer_serve(void *ctx, int fd, const struct handshake_claim *claim, cons
         s.chunk && socket_receive(fd, &r, sizeof r, &patience, NULL) == 0 && r.magic == TRANSFER_MAGIC;
     if (asked && r.kind == TRANSFER_SHARE)
         service_give(&s, &r, claim->generation);
-    else if (asked && r.kind >= TRANSFER_HEAD)
+    else if (asked && service_is_told(&r))
         service_tell(&s, &r);
     else if (asked)
         answer_request(&s, &r);
