@@ -153,6 +153,8 @@ void rdzv_settle_gathering(const struct turn *turn)
     RM_ASSERT(st->state == RDZV_GATHERING, "workers are gathered in state %s", rdzv_state_name(st->state));
     rdzv_pairs_choose(turn);
     forget_moot_interrupt(st);
+    if (st->pairs.too_few)
+        rdzv_listen_is_over(turn, true);
     if (st->ending.set) {
         settle_ending(turn);
         return;
@@ -247,7 +249,7 @@ void rdzv_settle_quiescing(const struct turn *turn)
         say_who_does_not_end(turn);
         return;
     }
-    if (rdzv_listen_is_over(turn, !enough(st)))
+    if (rdzv_listen_is_over(turn, !enough(st) || st->pairs.too_few))
         return;
     if (st->settings.program && rdzv_all_finished(st)) { /* their words crossed the order to stop */
         st->ending = (struct rdzv_ending){0};

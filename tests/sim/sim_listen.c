@@ -148,26 +148,8 @@ bool listen_goes_on(struct sim *sim, int node, struct elastic_result *r)
     return !done;
 }
 
-static bool is_in(const struct msg_form *f, int worker)
-{
-    for (int r = 0; r < f->count; r++)
-        if (f->member[r].worker == worker)
-            return true;
-    return false;
-}
-
-/* Who has stopped for a ring that it is not in is one of those who wait, until it is told to listen again. */
-static void forget_left_out(struct sim *sim, const struct msg_form *f)
-{
-    for (int i = 0; i < sim->nodes; i++) {
-        struct node *n = &sim->node[i];
-        n->listens = n->listens && (n->trainer.command == CMD_LISTEN || is_in(f, n->worker));
-    }
-}
-
 void listen_check_form(struct sim *sim, const struct msg_form *f)
 {
-    forget_left_out(sim, f);
     int hold = 0;
     for (int r = 0; r < f->count; r++)
         hold += f->member[r].role == ROLE_KEEP || f->member[r].role == ROLE_CATCH_UP;
@@ -177,8 +159,9 @@ void listen_check_form(struct sim *sim, const struct msg_form *f)
             continue;
         struct node *n = &sim->node[node];
         bool told = n->listens && n->listens_term == sim->term && n->listens_conn == n->conn;
-        if (told && f->member[r].role == ROLE_RECEIVE && hold >= sim->settings.workers_min)
-            sim_fail(sim, "R18: all wait until worker %d, which listened, has a state", f->member[r].worker);
+        bool goes_on = told && n->trainer.command == CMD_LISTEN;
+        if (goes_on && f->member[r].role == ROLE_RECEIVE && hold >= sim->settings.workers_min)
+            sim_fail(sim, "R18: all wait until worker %d, which listens, has a state", f->member[r].worker);
         n->listens = false;
     }
 }
