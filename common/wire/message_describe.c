@@ -117,6 +117,17 @@ static void stopped_text(const struct msg_stopped *said, struct str *out)
         str_addf(out, " lanes=%d", lane_set_count(&said->lanes));
 }
 
+static void other_text(const struct message *m, struct str *out)
+{
+    char state[40];
+    if (m->type == MSG_LISTEN)
+        listen_text(&m->listen, out);
+    else if (m->type == MSG_HEARD)
+        str_addf(out, " holds=%s why=\"%s\"", state_text(&m->heard.state, state), m->heard.why);
+    else
+        checkpoint_text(m, out);
+}
+
 static void body_text(const struct message *m, struct str *out)
 {
     char state[40];
@@ -163,12 +174,6 @@ static void body_text(const struct message *m, struct str *out)
     case MSG_PROBED:
         str_addf(out, " id=%" PRId64 " peer=%d", m->probed.id, m->probed.peer);
         break;
-    case MSG_LISTEN:
-        listen_text(&m->listen, out);
-        break;
-    case MSG_HEARD:
-        str_addf(out, " holds=%s why=\"%s\"", state_text(&m->heard.state, state), m->heard.why);
-        break;
     case MSG_NOTICED:
         noticed_text(&m->noticed, out);
         break;
@@ -179,7 +184,7 @@ static void body_text(const struct message *m, struct str *out)
         str_addf(out, " holds=%s", state_text(&m->up.state, state));
         break;
     default:
-        checkpoint_text(m, out);
+        other_text(m, out);
     }
 }
 

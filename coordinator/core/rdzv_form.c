@@ -10,7 +10,7 @@
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_interval.h"
 #include "coordinator/core/rdzv_leave.h"
-#include "coordinator/core/rdzv_listen.h"
+#include "coordinator/core/rdzv_listening.h"
 #include "coordinator/core/rdzv_load.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_pairs.h"

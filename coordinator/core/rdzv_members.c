@@ -10,7 +10,7 @@
 #include "coordinator/core/rdzv_failures.h"
 #include "coordinator/core/rdzv_fit.h"
 #include "coordinator/core/rdzv_interval.h"
-#include "coordinator/core/rdzv_listen.h"
+#include "coordinator/core/rdzv_listening.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_pairs.h"
 #include "coordinator/core/rdzv_probe.h"

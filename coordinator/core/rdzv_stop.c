@@ -5,7 +5,7 @@
 #include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_bridge.h"
-#include "coordinator/core/rdzv_listen.h"
+#include "coordinator/core/rdzv_listening.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_recovery.h"
 #include "coordinator/core/rdzv_states.h"

@@ -20,7 +20,7 @@ static bool has_room(struct transfer_keep *keep, int64_t words, int64_t header)
 }
 
 /* Head and place of the words; false where they are kept no more. */
-static bool look(struct transfer_source *source, int64_t step, struct state_update *ret)
+static bool look_at_update(struct transfer_source *source, int64_t step, struct state_update *ret)
 {
     struct transfer_keep *keep = &source->keep;
     pthread_rwlock_rdlock(&source->gate);
@@ -51,7 +51,7 @@ static bool copy_portion(struct transfer_source *source, int64_t step, const str
 static bool copy_update(struct transfer_source *source, int64_t step)
 {
     struct state_update u;
-    bool there = look(source, step, &u);
+    bool there = look_at_update(source, step, &u);
     for (int64_t at = 0; there && at < u.words_count * 4; at += PORTION)
         there = copy_portion(source, step, &u, at);
     return there;

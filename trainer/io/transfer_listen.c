@@ -109,7 +109,7 @@ static int call(struct voice *v, struct error *err)
     return handshake_call(fd, &want->secret, &claim, &patience, err) < 0 ? failed(v) : 0;
 }
 
-static int ask(struct voice *v, const struct transfer_request *request, struct error *err)
+static int ask_voice(struct voice *v, const struct transfer_request *request, struct error *err)
 {
     struct patience patience = patient(v->hearing);
     return socket_send(v->fd, request, sizeof *request, &patience, err) < 0 ? failed(v) : 0;
@@ -166,7 +166,7 @@ static void ask_head(struct voice *v, int64_t wanted, bool waits)
 {
     struct transfer_request request = {
         .magic = TRANSFER_MAGIC, .kind = TRANSFER_HEAD, .step = wanted, .first = !waits};
-    if (!is_lost(v) && call(v, NULL) == 0 && ask(v, &request, NULL) == 0)
+    if (!is_lost(v) && call(v, NULL) == 0 && ask_voice(v, &request, NULL) == 0)
         v->owes++;
 }
 
@@ -310,7 +310,7 @@ static int fetch_block(struct voice *v, int block, struct error *err)
     struct patience patience = patient(h);
     struct transfer_reply reply;
     uint32_t crc;
-    if (ask(v, &request, err) < 0)
+    if (ask_voice(v, &request, err) < 0)
         return -1;
     if (socket_receive(v->fd, &reply, sizeof reply, &patience, err) < 0)
         return failed(v);
@@ -462,7 +462,7 @@ static int cant_follow(enum heard heard, struct error *err)
 }
 
 /* From the step on which the sources stand: nothing has come of it. */
-static enum heard begin(struct hearing *h, struct error *err)
+static enum heard begin_listening(struct hearing *h, struct error *err)
 {
     struct state_arrays a = state_arrays(h->state);
     enum heard heard;
@@ -499,7 +499,7 @@ static enum heard pull_all(struct hearing *h, int *tries, struct error *err)
 {
     enum heard heard = HEARD_TOO_LATE;
     while (heard == HEARD_TOO_LATE && (*tries)++ < LISTEN_TRIES) {
-        heard = begin(h, err);
+        heard = begin_listening(h, err);
         heard = heard == HEARD_NEXT ? pull(h, err) : heard;
     }
     if (heard == HEARD_NEXT)

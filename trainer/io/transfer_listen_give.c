@@ -100,7 +100,7 @@ static bool copy_answer(struct transfer_source *source, const struct transfer_re
 }
 
 /* Takes what is asked for under the gate. */
-static enum answer look(const struct service *s, const struct transfer_request *r, struct told *t)
+static enum answer look_at_live(const struct service *s, const struct transfer_request *r, struct told *t)
 {
     struct transfer_source *source = s->source;
     pthread_rwlock_rdlock(&source->gate);
@@ -134,13 +134,13 @@ static int send_told(const struct service *s, const struct told *t)
 }
 
 /* The bell is taken down before the look: what comes after that rings it again. */
-static int tell(const struct service *s, struct ear *ear, const struct transfer_request *r)
+static int tell_step(const struct service *s, struct ear *ear, const struct transfer_request *r)
 {
     bool waits = r->kind != TRANSFER_HEAD || !r->first, asked = false;
     struct told t = {0};
     for (;;) {
         abort_flag_reset(&ear->bell);
-        if (look(s, r, &t) != ANSWER_LATER || !waits || asked)
+        if (look_at_live(s, r, &t) != ANSWER_LATER || !waits || asked)
             break;
         if (!wait_for_step(s, ear, &asked))
             return -1;
@@ -172,6 +172,11 @@ static void take_ear(struct transfer_source *source, const struct ear *ear)
         transfer_keep_drop(source);
 }
 
+bool service_is_told(const struct transfer_request *r)
+{
+    return r->kind >= TRANSFER_HEAD && r->kind <= TRANSFER_BLOCK_WORDS;
+}
+
 void service_tell(struct service *s, struct transfer_request *r)
 {
     struct patience patience = {s->closing, RM_NEVER};
@@ -179,7 +184,7 @@ void service_tell(struct service *s, struct transfer_request *r)
     if (abort_flag_init(&ear.bell, NULL) < 0)
         return;
     put_ear(s->source, &ear);
-    while (r->magic == TRANSFER_MAGIC && service_is_told(r) && tell(s, &ear, r) == 0)
+    while (r->magic == TRANSFER_MAGIC && service_is_told(r) && tell_step(s, &ear, r) == 0)
         if (socket_receive(s->fd, r, sizeof *r, &patience, NULL) < 0)
             break;
     take_ear(s->source, &ear);

@@ -7,6 +7,8 @@
 #include "trainer/io/transfer_share.h"
 #include "trainer/io/transfer_wire.h"
 
+#define SERVE_PATIENCE (30 * RM_S) /* a receiver that takes nothing for so long is given up */
+
 /* The newest update, copied aside for those who listen: transfer_keep.c. */
 struct transfer_keep {
     pthread_mutex_t lock; /* over what follows; may be taken under the gate, and not the other way round */

@@ -6,8 +6,6 @@
 #include "trainer/io/crc32c.h"
 #include "trainer/io/transfer_parts.h"
 
-#define SERVE_PATIENCE (30 * RM_S) /* a receiver that takes nothing for so long is given up */
-
 /* Who reads, all the time and several at once, never keeps the owner from going on. */
 static void init_gate(pthread_rwlock_t *gate)
 {
@@ -43,12 +41,6 @@ void transfer_source_free(struct transfer_source *source)
     pthread_rwlock_destroy(&source->gate);
     abort_flag_clear(&source->given);
     free(source);
-}
-
-void transfer_ring_ears(struct transfer_source *source)
-{
-    for (struct ear *ear = source->live.ears; ear; ear = ear->next)
-        abort_flag_set(&ear->bell);
 }
 
 /* Only what is near: who has a device or a program computes with it meanwhile. */
@@ -106,12 +98,6 @@ void transfer_forget_update(struct transfer_source *source)
     pthread_rwlock_wrlock(&source->gate);
     source->live.kept = false;
     pthread_rwlock_unlock(&source->gate);
-}
-
-int service_send(const struct service *s, const void *bytes, size_t length)
-{
-    struct patience patience = {s->closing, clock_now() + SERVE_PATIENCE};
-    return socket_send(s->fd, bytes, length, &patience, NULL);
 }
 
 /* Copies under the gate and sends outside it. -1 also where the state has moved on meanwhile, or its memory
@@ -196,12 +182,6 @@ static void make_offer(struct service *s, const struct transfer_request *r, int3
     pthread_rwlock_unlock(&source->gate);
 }
 
-int service_send_checked(const struct service *s, const void *bytes, size_t length)
-{
-    uint32_t crc = chunk_crc32c(bytes, length);
-    return service_send(s, &crc, 4) < 0 ? -1 : service_send(s, bytes, length);
-}
-
 static void answer_request(struct service *s, const struct transfer_request *r)
 {
     int32_t k[RM_TENSORS_MAX];
@@ -214,11 +194,6 @@ static void answer_request(struct service *s, const struct transfer_request *r)
         send_arrays(s, &o.arrays, r);
     else
         send_update(s, &o.update, r);
-}
-
-bool service_is_told(const struct transfer_request *r)
-{
-    return r->kind >= TRANSFER_HEAD && r->kind <= TRANSFER_BLOCK_WORDS;
 }
 
 void transfer_serve(void *ctx, int fd, const struct handshake_claim *claim, const struct abort_flag *closing)
