@@ -416,6 +416,7 @@ static void on_control(struct agent *st, const struct message *m, rm_time now, s
         on_release(st, m, out);
         break;
     case MSG_PROBE:
+    case MSG_LISTEN:
     case MSG_SAVE_EVERY:
         send_link(st, out, m);
         break;
@@ -529,6 +530,7 @@ static void on_link(struct agent *st, const struct message *m, rm_time now, stru
         agent_send_control(st, out, m);
         break;
     case MSG_PROBED:
+    case MSG_HEARD:    /* not kept: whoever says hello is asked anew */
     case MSG_REPORTED: /* not kept: it is said again */
         agent_send_control(st, out, m);
         break;

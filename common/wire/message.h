@@ -61,6 +61,7 @@ enum msg_type {
     MSG_ABANDON,
     MSG_PROBE,      /* also agent -> trainer */
     MSG_SAVE_EVERY, /* also agent -> trainer */
+    MSG_LISTEN,     /* also agent -> trainer */
     /* agent -> coordinator */
     MSG_HELLO,
     MSG_HEARTBEAT, /* also trainer -> agent */
@@ -78,6 +79,7 @@ enum msg_type {
     MSG_FINISHED, /* also trainer -> agent */
     MSG_PROBED,   /* also trainer -> agent */
     MSG_REPORTED, /* also trainer -> agent, which is a launcher */
+    MSG_HEARD,    /* also trainer -> agent */
     /* agent -> trainer */
     MSG_SETUP,
     MSG_LOADED,
@@ -428,6 +430,17 @@ struct msg_finished {
     bool loss_known, exact;
 };
 
+/* They train, and hold a state each: pull one while they go on, and every update that they make. */
+struct msg_listen {
+    int sources_count;
+    struct msg_member source[RM_WORKERS_MAX]; /* roles are meaningless */
+};
+
+struct msg_heard {
+    struct msg_state state; /* that is held now, and goes on with the others'; not held: it can't be had so */
+    char why[MSG_DETAIL_MAX];
+};
+
 /* See whether the data ports of these answer you. */
 struct msg_probe {
     int64_t id;
@@ -552,6 +565,8 @@ struct message {
         struct msg_finished finished;
         struct msg_probe probe;
         struct msg_probed probed;
+        struct msg_listen listen;
+        struct msg_heard heard;
         struct msg_reported reported;
         struct msg_setup setup;
         struct msg_load load;

@@ -89,6 +89,14 @@ static void probe_text(const struct msg_probe *probe, struct str *out)
     str_adds(out, "]");
 }
 
+static void listen_text(const struct msg_listen *listen, struct str *out)
+{
+    str_adds(out, " sources=[");
+    for (int i = 0; i < listen->sources_count; i++)
+        str_addf(out, "%s%d", i ? " " : "", listen->source[i].worker);
+    str_adds(out, "]");
+}
+
 static void noticed_text(const struct msg_noticed *said, struct str *out)
 {
     str_addf(out, " source=%s cause=%s left=%.1fs", said->source, said->cause, (double)said->left / RM_S);
@@ -107,6 +115,17 @@ static void stopped_text(const struct msg_stopped *said, struct str *out)
              said->update_step);
     if (!lane_set_is_empty(&said->lanes))
         str_addf(out, " lanes=%d", lane_set_count(&said->lanes));
+}
+
+static void other_text(const struct message *m, struct str *out)
+{
+    char state[40];
+    if (m->type == MSG_LISTEN)
+        listen_text(&m->listen, out);
+    else if (m->type == MSG_HEARD)
+        str_addf(out, " holds=%s why=\"%s\"", state_text(&m->heard.state, state), m->heard.why);
+    else
+        checkpoint_text(m, out);
 }
 
 static void body_text(const struct message *m, struct str *out)
@@ -165,7 +184,7 @@ static void body_text(const struct message *m, struct str *out)
         str_addf(out, " holds=%s", state_text(&m->up.state, state));
         break;
     default:
-        checkpoint_text(m, out);
+        other_text(m, out);
     }
 }
 

@@ -369,6 +369,17 @@ static const struct message_field probe_fields[] = {
     {0},
 };
 
+static const struct message_field listen_fields[] = {
+    {"sources", MSG_FIELD_ROWS, LIST(message, listen.source, listen.sources_count), .fields = member_fields},
+    {0},
+};
+
+static const struct message_field heard_fields[] = {
+    {"state", MSG_FIELD_STATE, BODY(heard.state)},
+    {"why", MSG_FIELD_TEXT, BODY(heard.why)},
+    {0},
+};
+
 static const struct message_field probed_fields[] = {
     {"id", MSG_FIELD_INT64, BODY(probed.id), 0, MOST},
     {"peer", MSG_FIELD_INT, BODY(probed.peer), -1, RM_WORKERS_MAX - 1},
@@ -413,6 +424,8 @@ const struct message_kind message_kinds[MSG_TYPES] = {
     [MSG_FINISHED] = {"finished", true, finished_fields, SIZE(message, finished)},
     [MSG_PROBE] = {"probe", false, probe_fields, SIZE(message, probe)},
     [MSG_SAVE_EVERY] = {"saveEvery", false, save_every_fields, SIZE(message, save_every)},
+    [MSG_LISTEN] = {"listen", true, listen_fields, SIZE(message, listen)},
+    [MSG_HEARD] = {"heard", true, heard_fields, SIZE(message, heard)},
     [MSG_PROBED] = {"probed", false, probed_fields, SIZE(message, probed)},
     [MSG_REPORTED] = {"reported", true, reported_fields, SIZE(message, reported)},
     [MSG_SETUP] = {"setup", false, setup_fields, SIZE(message, setup)},

@@ -16,6 +16,7 @@
 #include "coordinator/core/rdzv_hang.h"
 #include "coordinator/core/rdzv_invariants.h"
 #include "coordinator/core/rdzv_leave.h"
+#include "coordinator/core/rdzv_listen.h"
 #include "coordinator/core/rdzv_lists.h"
 #include "coordinator/core/rdzv_load.h"
 #include "coordinator/core/rdzv_members.h"
@@ -336,6 +337,9 @@ static void on_worker(const struct turn *turn, struct rdzv_worker *w, const stru
     case MSG_FINISHED:
         rdzv_finished(turn->st, w, m);
         break;
+    case MSG_HEARD:
+        rdzv_heard(turn, w, &m->heard);
+        break;
     case MSG_PROBED:
         rdzv_probed(turn, w, &m->probed);
         break;
@@ -361,6 +365,8 @@ static int64_t newest_step_in(const struct message *m)
                                                               : m->stopped.state.step;
     case MSG_READY:
         return m->ready.state.step;
+    case MSG_HEARD:
+        return m->heard.state.step;
     case MSG_FINISHED:
         return m->finished.step;
     case MSG_CHECKPOINTED:

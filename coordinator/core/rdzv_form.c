@@ -10,6 +10,7 @@
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_interval.h"
 #include "coordinator/core/rdzv_leave.h"
+#include "coordinator/core/rdzv_listening.h"
 #include "coordinator/core/rdzv_load.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_pairs.h"
@@ -46,15 +47,34 @@ static void move_shares_on(struct rdzv *st)
     memcpy(st->member, moved, sizeof *moved * (size_t)st->world);
 }
 
+/* Those who would be waited for while they get a state whole; where the others are enough. */
+static struct worker_set who_missed(const struct rdzv *st)
+{
+    struct msg_state checkpoint = rdzv_newest_checkpoint(st), held = rdzv_choose_held(st, &checkpoint);
+    struct worker_set missed = {0};
+    int others = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (!rdzv_candidate(st, w) || !set_has(st->pairs.members, i))
+            continue;
+        if (rdzv_listen_missed(w, &held))
+            set_add(&missed, i);
+        else
+            others++;
+    }
+    return others > 0 && others >= st->settings.workers_min ? missed : (struct worker_set){0};
+}
+
 /* Survivors in their relative order, then newcomers by index; as many as the job and its lanes take. */
 static void choose_members(struct rdzv *st)
 {
     int most = rdzv_members_max(st), before_it = st->world;
+    struct worker_set missed = who_missed(st);
     st->world = 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         st->worker[i].rank = -1;
         st->worker[i].ready = st->worker[i].finished = st->worker[i].serving = false;
-        bool chosen = set_has(st->pairs.members, i);
+        bool chosen = set_has(st->pairs.members, i) && !set_has(missed, i);
         if (!rdzv_candidate(st, &st->worker[i]) || !chosen)
             continue;
         int at = st->world++;
@@ -187,7 +207,8 @@ static enum msg_role role_of(const struct rdzv *st, const struct rdzv_worker *w,
     RM_ASSERT(f->sources_count > 0, "nobody gives worker %d step %" PRId64, rdzv_index(st, w),
               f->resume.step);
     bool update = st->worker[f->source[0].worker].update_step == f->resume.step;
-    bool one_behind = w->state.held && w->state.step == f->resume.step - 1 && w->old_rank != INT_MAX;
+    bool known = w->old_rank != INT_MAX || w->listening == LISTENING_OVER;
+    bool one_behind = w->state.held && w->state.step == f->resume.step - 1 && known;
     return update && one_behind ? ROLE_CATCH_UP : ROLE_RECEIVE;
 }
 
@@ -405,6 +426,7 @@ static void begin_training(const struct turn *turn)
         if (!let_go_now)
             w->old_rank = w->rank >= 0 ? w->rank : INT_MAX;
         w->serving = false;
+        rdzv_listen_trains(w);
     }
     rm_time cost = what_it_cost(st, turn->now);
     RM_ASSERT(cost >= 0, "a ring that cost %lld ns", (long long)cost);

@@ -12,6 +12,7 @@
 #include "coordinator/core/rdzv_form.h"
 #include "coordinator/core/rdzv_hang.h"
 #include "coordinator/core/rdzv_leave.h"
+#include "coordinator/core/rdzv_listen.h"
 #include "coordinator/core/rdzv_lists.h"
 #include "coordinator/core/rdzv_load.h"
 #include "coordinator/core/rdzv_pairs.h"
@@ -152,6 +153,8 @@ void rdzv_settle_gathering(const struct turn *turn)
     RM_ASSERT(st->state == RDZV_GATHERING, "workers are gathered in state %s", rdzv_state_name(st->state));
     rdzv_pairs_choose(turn);
     forget_moot_interrupt(st);
+    if (st->pairs.too_few)
+        rdzv_listen_is_over(turn, true);
     if (st->ending.set) {
         settle_ending(turn);
         return;
@@ -171,6 +174,7 @@ void rdzv_settle_gathering(const struct turn *turn)
             rdzv_form(turn);
         return;
     }
+    rdzv_listen_is_over(turn, true);
     struct msg_state best = rdzv_best_state(st);
     bool unsaved = best.held && best.step > st->saved && !rdzv_leaves_unsaved(turn, &best);
     if (unsaved && rdzv_save_begin(turn, &best, false))
@@ -245,6 +249,8 @@ void rdzv_settle_quiescing(const struct turn *turn)
         say_who_does_not_end(turn);
         return;
     }
+    if (rdzv_listen_is_over(turn, !enough(st) || st->pairs.too_few))
+        return;
     if (st->settings.program && rdzv_all_finished(st)) { /* their words crossed the order to stop */
         st->ending = (struct rdzv_ending){0};
         rdzv_program_finished(st);

@@ -10,6 +10,7 @@
 #include "coordinator/core/rdzv_failures.h"
 #include "coordinator/core/rdzv_fit.h"
 #include "coordinator/core/rdzv_interval.h"
+#include "coordinator/core/rdzv_listening.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_pairs.h"
 #include "coordinator/core/rdzv_probe.h"
@@ -241,7 +242,9 @@ void rdzv_hello(const struct turn *turn, int conn, const struct msg_hello *h)
     if (h->ring.term < st->settings.term) /* of its own term a coordinator counts itself who was told to go */
         st->begun = h->begun > st->begun ? h->begun : st->begun;
     take_over(st, w, h);
+    rdzv_listen_hello(w, same_trainer);
     if (newcomer) {
+        w->listened = 0;
         w->beside.failed = false;
         w->joined = st->arrived = turn->now;
         rdzv_probe_newcomer(turn, h->worker);
@@ -259,10 +262,12 @@ void rdzv_hello(const struct turn *turn, int conn, const struct msg_hello *h)
         rdzv_recover_hello(st, h);
     else if (w->rank >= 0)
         member_again(turn, w, h, same_trainer);
-    if (st->state == RDZV_GATHERING || st->state == RDZV_QUIESCING || st->state == RDZV_SAVING)
-        rdzv_stop_one(turn, w);
-    else
+    if (st->state == RDZV_GATHERING || st->state == RDZV_QUIESCING || st->state == RDZV_SAVING) {
+        if (!rdzv_listens_on(w))
+            rdzv_stop_one(turn, w);
+    } else {
         rdzv_program_again(turn, w);
+    }
     if (st->state == RDZV_SAVING)
         rdzv_save_resend(turn, w);
 }

@@ -62,6 +62,15 @@ struct rdzv_suspect {
     struct worker_set told; /* who of this ring has told of damage */
 };
 
+/* Of one that is no member: rdzv_listen.h. */
+enum rdzv_listening {
+    LISTENING_NOT,   /* nobody has told it to */
+    LISTENING_NOW,   /* it has not said yet that it holds a state */
+    LISTENING_HOLDS, /* it has, and goes on with the others */
+    LISTENING_OVER,  /* it was told to stop with them, with whatever it had heard */
+    LISTENING_CANT,  /* it has tried, and gets it as the ring is formed */
+};
+
 struct rdzv_worker {
     int expected; /* attempt that run says is alive or on its way, -1 none */
     int attempt;  /* of the newest hello, -1 none */
@@ -87,6 +96,9 @@ struct rdzv_worker {
     int rank;              /* in the current generation, -1 none */
     int old_rank;          /* in the newest ring that trained; INT32_MAX none */
     bool serving;          /* leaves, but serves its state while the others form */
+    enum rdzv_listening listening;
+    bool listen_said; /* it was told to on this connection */
+    int listened;     /* times that it was left out of a ring as it held too little */
     bool ready, finished;
     rm_time ring_time, state_time, moved; /* moved: last sign of life while forming */
     int64_t bytes;

@@ -5,6 +5,7 @@
 #include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_bridge.h"
+#include "coordinator/core/rdzv_listening.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_recovery.h"
 #include "coordinator/core/rdzv_states.h"
@@ -19,7 +20,7 @@ static bool has_to_stop(const struct rdzv_worker *w, enum msg_stop_at at)
         return false;
     if (w->rank >= 0 || w->serving)
         return w->presence != ABSENT;
-    return at == STOP_BOUNDARY && w->presence == PRESENT && !w->leaving;
+    return at == STOP_BOUNDARY && w->presence == PRESENT && !w->leaving && !rdzv_listens_on(w);
 }
 
 void rdzv_stop_asked(struct rdzv_worker *w, rm_time now)
@@ -73,7 +74,7 @@ static void send_stops(const struct turn *turn, bool members, enum msg_stop_at a
     begin_stop(turn, at);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
-        if (w->presence != PRESENT || w->released || (w->rank >= 0) != members)
+        if (w->presence != PRESENT || w->released || (w->rank >= 0) != members || rdzv_listens_on(w))
             continue;
         rdzv_send_to(turn, w);
         if (at == STOP_NOW)
@@ -147,6 +148,7 @@ void rdzv_stopped(const struct turn *turn, struct rdzv_worker *w, const struct m
     const struct msg_stopped *s = &m->stopped;
     w->asked = s->round == st->round || w->asked == RM_NEVER ? RM_NEVER : turn->now;
     w->runs = false;
+    rdzv_listen_stopped(w);
     if (s->round != st->round) { /* of an older round: says nothing, unless a predecessor stopped the ring */
         w->phase = PHASE_STOPPED;
         if (st->found && st->state == RDZV_TRAINING && w->rank >= 0) {
@@ -200,6 +202,7 @@ void rdzv_lose(const struct turn *turn, struct rdzv_worker *w, const char *why)
     w->stopped_round = -1;
     w->asked = RM_NEVER;
     w->serving = false;
+    w->listening = LISTENING_NOT;
     w->listed = w->list_asked = false;
     rdzv_forget_publisher(st, w);
     if (!silent && w->rank >= 0)

@@ -7,6 +7,7 @@
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_ending.h"
 #include "coordinator/core/rdzv_leave.h"
+#include "coordinator/core/rdzv_listen.h"
 #include "coordinator/core/rdzv_pairs.h"
 #include "coordinator/core/rdzv_probe.h"
 #include "coordinator/core/rdzv_program.h"
@@ -52,7 +53,8 @@ void rdzv_finished(struct rdzv *st, struct rdzv_worker *w, const struct message 
 static bool wants_to_join(const struct rdzv *st, const struct rdzv_worker *w)
 {
     bool there = w->presence == PRESENT && w->trainer_pid && w->rank < 0 && !w->leaving && !w->goes &&
-                 !w->released && w->asked == RM_NEVER; /* it answers */
+                 !w->released && w->asked == RM_NEVER && /* it answers */
+                 w->listening != LISTENING_NOW;
     return there && !rdzv_held_back(st, w) && !rdzv_pairs_bar(st, rdzv_index(st, w)) &&
            !rdzv_relief_bars(st, w);
 }
@@ -108,6 +110,19 @@ static rm_time join_at(const struct rdzv *st, int *ret_first)
     return awaits_a_leave(st) ? rm_later(at, first + leave_patience) : at;
 }
 
+/* Where a ring is at work nobody is given a state while it stands still. */
+static void ask_to_listen(const struct turn *turn)
+{
+    struct rdzv *st = turn->st;
+    int stay = st->world - rdzv_will_members(st) - rdzv_relief_has_place(st);
+    for (int i = 0; i < RM_WORKERS_MAX && stay < rdzv_members_max(st) && !st->settings.program; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        bool again = w->listening == LISTENING_NOW && !w->listen_said && w->presence == PRESENT;
+        if (again || (w->listening == LISTENING_NOT && wants_to_join(st, w)))
+            rdzv_listen(turn, w);
+    }
+}
+
 /* ---- what it waits for ---- */
 
 static void settle_finish(const struct turn *turn)
@@ -127,12 +142,23 @@ static void settle_finish(const struct turn *turn)
         rdzv_save_begin(turn, &last, true);
 }
 
+static void settle_joins(const struct turn *turn)
+{
+    struct rdzv *st = turn->st;
+    int joiner = -1;
+    ask_to_listen(turn);
+    if (turn->now >= join_at(st, &joiner)) {
+        RM_ASSERT(joiner >= 0, "nobody joins, in a ring of %d", st->world);
+        rdzv_recovery_begin(turn, CAUSE_WORKER_JOINED, &st->worker[joiner]);
+        rdzv_quiesce(turn, STOP_BOUNDARY);
+    }
+}
+
 void rdzv_settle_training(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
     RM_ASSERT(st->state == RDZV_TRAINING && st->world > 0, "a ring of %d trains in state %s", st->world,
               rdzv_state_name(st->state));
-    int joiner = -1;
     rdzv_settle_probes(turn);
     if (st->ending.set) {
         rdzv_quiesce(turn, st->ending.interrupted ? STOP_BOUNDARY : STOP_NOW);
@@ -142,12 +168,8 @@ void rdzv_settle_training(const struct turn *turn)
         return; /* the others are about to */
     } else if (rdzv_leave_is_due(turn)) {
         rdzv_leave_begin(turn);
-    } else if (any_finished(st)) {
-        return; /* a program's may take hours more, and takes nobody in */
-    } else if (turn->now >= join_at(st, &joiner)) {
-        RM_ASSERT(joiner >= 0, "nobody joins, in a ring of %d", st->world);
-        rdzv_recovery_begin(turn, CAUSE_WORKER_JOINED, &st->worker[joiner]);
-        rdzv_quiesce(turn, STOP_BOUNDARY);
+    } else if (!any_finished(st)) { /* a program's may take hours more, and takes nobody in */
+        settle_joins(turn);
     }
 }
 

@@ -95,13 +95,13 @@ static void connection(struct words *words)
 
 static void control(struct words *words)
 {
-    static const enum msg_type types[] = {MSG_ACK,   MSG_STOP,    MSG_FORM,    MSG_GO,     MSG_SAVE,
-                                          MSG_LIST,  MSG_PUBLISH, MSG_FORM,    MSG_PROBE,  MSG_SAVE_EVERY,
-                                          MSG_FAULT, MSG_WELCOME, MSG_RELEASE, MSG_ABANDON};
+    static const enum msg_type types[] = {MSG_ACK,   MSG_STOP,    MSG_FORM,    MSG_GO,      MSG_SAVE,
+                                          MSG_LIST,  MSG_PUBLISH, MSG_FORM,    MSG_PROBE,   MSG_SAVE_EVERY,
+                                          MSG_FAULT, MSG_WELCOME, MSG_RELEASE, MSG_ABANDON, MSG_LISTEN};
     if (!shell.connected)
         return;
     int which = words_below(words, 20);
-    enum msg_type type = which < 14   ? types[which]
+    enum msg_type type = which < 15   ? types[which]
                          : which < 18 ? MSG_FORM
                                       : (enum msg_type)words_below(words, MSG_TYPES);
     type = shell.welcomed ? type : MSG_WELCOME; /* the shell sees to that */
@@ -137,11 +137,11 @@ static void link_word(struct words *words)
     static const enum msg_type types[] = {MSG_PROGRESS,        MSG_EVALUATED, MSG_STOPPED,  MSG_READY,
                                           MSG_FINISHED,        MSG_LOAD,      MSG_SNAPSHOT, MSG_SNAPSHOT,
                                           MSG_SNAPSHOT_WANTED, MSG_FAULT,     MSG_REPORTED, MSG_PROBED,
-                                          MSG_HEARTBEAT};
+                                          MSG_HEARTBEAT,       MSG_HEARD};
     if (!shell.trainer)
         return;
     int which = words_below(words, 16);
-    words_message(words, which < 13 ? types[which] : (enum msg_type)words_below(words, MSG_TYPES), &word);
+    words_message(words, which < 14 ? types[which] : (enum msg_type)words_below(words, MSG_TYPES), &word);
     if (words_below(words, 4))
         word.generation = ring;
     give(&(struct agent_event){.kind = AGENT_LINK, .message = &word});

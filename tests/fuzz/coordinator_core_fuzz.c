@@ -280,6 +280,10 @@ static bool answer(struct words *words, struct player *p, const struct message *
         m->published.final = asked->publish.final;
         m->published.bytes = 100;
         break;
+    case MSG_LISTEN:
+        message_init(m, MSG_HEARD);
+        m->heard.state = p->state;
+        break;
     case MSG_PROBE:
         message_init(m, MSG_PROBED);
         m->probed.id = asked->probe.id;

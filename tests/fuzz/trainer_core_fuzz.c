@@ -73,6 +73,10 @@ static void does(struct elastic_result *r)
         take_state(&(struct msg_state){.held = true});
     } else if (r->command == CMD_LOAD || r->command == CMD_RECEIVE) {
         take_state(&form->resume);
+    } else if (r->command == CMD_LISTEN) {
+        take_state(
+            &(struct msg_state){.held = true, .step = state.held ? state.step + (state.step < STEPS) : 0});
+        update_step = state.step;
     } else if (r->command == CMD_CATCH_UP) {
         take_state(&form->resume);
         update_step = state.step;
@@ -91,8 +95,8 @@ static enum elastic_outcome goes_wrong(struct words *words, struct elastic_resul
                                                     OUTCOME_LINEAGE, OUTCOME_PROOF,      OUTCOME_PEER,
                                                     OUTCOME_RESCALE};
     enum elastic_command c = r->command;
-    bool peers =
-        c == CMD_LOAD || c == CMD_RECEIVE || c == CMD_CATCH_UP || c == CMD_CONNECT || c == CMD_EVALUATE;
+    bool peers = c == CMD_LOAD || c == CMD_RECEIVE || c == CMD_CATCH_UP || c == CMD_CONNECT ||
+                 c == CMD_EVALUATE || c == CMD_LISTEN;
     int which = words_below(words, 7);
     r->minority = words_below(words, 2);
     r->outvoted = r->minority && words_below(words, 2);
@@ -177,7 +181,7 @@ static void turn(struct words *story)
     struct words part = words_part(story), *words = &part;
     static const enum msg_type types[] = {MSG_STOP,       MSG_FORM,  MSG_FORM,   MSG_GO,
                                           MSG_GO,         MSG_SAVE,  MSG_LOADED, MSG_SNAPSHOT_FREE,
-                                          MSG_SAVE_EVERY, MSG_PROBE, MSG_STOP};
+                                          MSG_SAVE_EVERY, MSG_PROBE, MSG_STOP,   MSG_LISTEN};
     enum { TYPES = sizeof types / sizeof *types };
     int what = words_below(words, TYPES + 14);
     if (what < TYPES)

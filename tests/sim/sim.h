@@ -105,6 +105,7 @@ enum plant {
     PLANT_SOONER_UNSAID,   /* nor that it goes sooner than was told */
     PLANT_MACHINE_UNSAID,  /* which machine it is that goes is told to nobody */
     PLANT_DEAL_APART,     /* one rank hears another time a lane than the others, and shares lanes out by it */
+    PLANT_LISTENER_HOLDS, /* who has heard a part of a state says that it holds it */
     PLANT_SOURCE_IS_PAIR, /* of who gives something else it is said that it can't be reached */
     PLANTS
 };
@@ -209,6 +210,9 @@ struct trainer {
     enum elastic_command command;
     struct elastic_result results[3]; /* of a command and those that followed it, not told yet */
     int results_count;
+    struct content hears; /* CMD_LISTEN: what has come counts as; whole: it has begun */
+    int pieces, tries;    /* of it that have come; times that all were lost */
+    bool follows;         /* and began with a state */
     bool again, to_snapshot;
     int command_seq;
     const struct message *form;
@@ -274,6 +278,9 @@ struct node {
     int loads;                    /* under way */
     bool load_in_state, load_stop;
     struct trainer trainer;
+    bool listens;                 /* it was told to, and nothing has kept it from that */
+    int64_t listens_term;         /* of who told it, */
+    int listens_conn;             /* and by which connection */
     struct message *last_stopped; /* owned; only where a plant wants it */
 };
 
@@ -592,6 +599,13 @@ void exchange_died(struct sim *sim, int node);                   /* its trainer,
 void exchange_flaw(struct sim *sim, struct node *n, int others); /* a bit of its state may flip */
 void exchange_try(struct sim *sim, int ring);                    /* once all are there */
 void ring_flows(struct sim *sim);                                /* a wall has fallen */
+
+/* sim_listen.c */
+void listen_start(struct sim *sim, int node);
+/* Its time has come. True: it is not over. */
+bool listen_goes_on(struct sim *sim, int node, struct elastic_result *result);
+/* R18: nobody waits for the state of one that could listen. */
+void listen_check_form(struct sim *sim, const struct msg_form *f);
 
 /* sim_pairs.c: workers that can't reach each other */
 void pairs_draw(struct sim *sim);

@@ -128,6 +128,7 @@ void check_form(struct sim *sim, const struct message *m)
     trouble_check_form(sim, f);
     pairs_check_form(sim, f);
     count_whole(sim, f);
+    listen_check_form(sim, f);
     check_passed_over(sim, f);
     sim->tallies.of[TALLY_LOADED] += f->count && f->member[0].role == ROLE_LOAD;
     for (int i = 0; i < sim->rings; i++) {

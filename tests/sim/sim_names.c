@@ -91,6 +91,9 @@ const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "lanes that a program was slow in",
                                           "passes cut off whose lanes were kept",
                                           "passes that went on with lanes kept",
+                                          "states that came in while others trained",
+                                          "updates heard on the way to them, and behind them",
+                                          "that could not be had so",
                                           "lanes shared out anew by how fast ranks are",
                                           "passes of a rank with such shares"};
 const char *const plant_names[PLANTS] = {
@@ -103,4 +106,4 @@ const char *const plant_names[PLANTS] = {
     "words-unproven", "header-unproven", "states-unproven", "pieces-unproven", "failure-unsaid",
     "failure-twice",  "stale-lanes",     "lane-twice",      "lane-nobodys",    "lanes-dropped",
     "late-ready",     "may-leaves",      "gone-unsaid",     "sooner-unsaid",   "machine-unsaid",
-    "deal-apart",     "source-is-pair"};
+    "deal-apart",     "listener-holds",  "source-is-pair"};

@@ -200,6 +200,7 @@ static void trainer_spawn(struct sim *sim, int node)
     t->sum = (struct lane_sum){0};
     t->keep = (struct lane_keep){0};
     t->gives = (struct msg_generation){0};
+    sim->node[node].listens = false;
     t->aborted = t->stop_flag = t->save_flag = t->finishing = false;
     t->abort_missed = t->connect_missed = false;
     t->slow = t->save_every = 0;

@@ -364,13 +364,13 @@ static void touch_state(struct sim *sim, struct node *n, const struct elastic_ac
 {
     bool first = a->command == CMD_LOAD && set_equals(a->shares, a->loaded->shares);
     bool changes = ring_at_work(a->command) || a->command == CMD_RECEIVE || a->command == CMD_CATCH_UP ||
-                   a->command == CMD_INIT || a->command == CMD_LOAD;
+                   a->command == CMD_INIT || a->command == CMD_LOAD || a->command == CMD_LISTEN;
     if (changes && n->loads && n->load_in_state)
         sim_fail(sim, "worker %d changes the state while its agent writes there", n->worker);
     if (changes && a->command != CMD_LOAD && a->command != CMD_EVALUATE && a->command != CMD_COMPARE)
         n->trainer.gives = (struct msg_generation){0};
     if (changes && (a->command == CMD_RECEIVE || a->command == CMD_CATCH_UP || a->command == CMD_INIT ||
-                    a->command == CMD_LOAD))
+                    a->command == CMD_LOAD || a->command == CMD_LISTEN))
         lanes_forget(n);
     if (first)
         n->trainer.gives = a->form->generation;
@@ -423,6 +423,8 @@ void compute_start(struct sim *sim, int node, const struct elastic_action *a)
     touch_state(sim, n, a);
     if (a->command == CMD_CONNECT) {
         start_connect(sim, node);
+    } else if (a->command == CMD_LISTEN) {
+        listen_start(sim, node);
     } else if (ring_at_work(a->command)) {
         if (!n->memory.whole)
             sim_fail(sim, "worker %d steps without a whole state", n->worker);
@@ -649,14 +651,14 @@ static void apply(struct sim *sim, struct node *n, struct elastic_result *r)
     }
 }
 
-static void wait_for_source(struct sim *sim, int node, const struct elastic_result *result)
+static void wait_for_source(struct sim *sim, int node, const struct elastic_result *result, rm_time pause)
 {
     const struct trainer *t = &sim->node[node].trainer;
     struct elastic_result *again = malloc(sizeof *again);
     if (!again)
         abort();
     *again = *result;
-    sim_at(sim, sim->now + 20 * RM_MS, EV_DONE, node, t->epoch, t->command_seq)->result = again;
+    sim_at(sim, sim->now + pause, EV_DONE, node, t->epoch, t->command_seq)->result = again;
 }
 
 static void tell_done(struct sim *sim, int node)
@@ -696,7 +698,11 @@ void compute_done(struct sim *sim, int node, struct elastic_result *result)
     bool waits =
         transfer ? source_stands(sim, t) : result->command == CMD_LOAD && share_waits_for(sim, node) >= 0;
     if (waits && result->outcome == OUTCOME_OK) {
-        wait_for_source(sim, node, result);
+        wait_for_source(sim, node, result, 20 * RM_MS);
+        return;
+    }
+    if (result->command == CMD_LISTEN && listen_goes_on(sim, node, result)) {
+        wait_for_source(sim, node, result, sim_time(sim, RM_MS, 30 * RM_MS));
         return;
     }
     apply(sim, n, result);
@@ -705,6 +711,8 @@ void compute_done(struct sim *sim, int node, struct elastic_result *result)
         result->state = t->form->form.resume;
     if (sim->plant == PLANT_SKIP_CATCH_UP && result->command == CMD_CATCH_UP && result->outcome == OUTCOME_OK)
         result->state = t->form->form.resume;
+    if (sim->plant == PLANT_LISTENER_HOLDS && result->command == CMD_LISTEN && n->memory.whole)
+        result->state = content_state(&t->hears);
     result->kept = lanes_kept(sim, n);
     result->update_step = t->sealed ? -1 : n->memory.update_step;
     t->arrived = t->completing = t->finishing = t->words = t->wrong = false;

@@ -99,6 +99,9 @@ enum tally {
     TALLY_SLOW_LANES,
     TALLY_LANES_KEPT,
     TALLY_PASSES_RESUMED,
+    TALLY_HEARD,         /* states that came in while others trained */
+    TALLY_UPDATES_HEARD, /* on the way to them, and behind them */
+    TALLY_HEARD_IN_VAIN,
     TALLY_SHARES_MOVED,
     TALLY_PASSES_SHARED,
     TALLIES

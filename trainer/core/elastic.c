@@ -1,7 +1,6 @@
 /* The trainer's state machine: what the agent says and what the threads have done become commands for them
  * and messages for the agent. One command is under way at a time. */
-#include "trainer/core/elastic.h"
-#include "trainer/core/made.h"
+#include "trainer/core/elastic_parts.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -10,57 +9,6 @@
 #include <string.h>
 
 #include "common/base/assert.h"
-
-enum mode {
-    MODE_IDLE,    /* no ring, state at rest: never formed, or stopped */
-    MODE_STATE,   /* forming: bringing the state to what the form asks for */
-    MODE_CONNECT, /* forming: state fine, ring being connected */
-    MODE_READY,   /* waiting for go */
-    MODE_TRAIN,
-    MODE_FAULTED, /* the ring is of no use any more; waiting for the coordinator's stop */
-};
-
-/* How far the step is that is being made. */
-enum stage {
-    STAGE_NONE,     /* nothing of it is done */
-    STAGE_UNFIT,    /* a pass did not fit */
-    STAGE_COMPUTED, /* the lanes of a pass are */
-    STAGE_DECIDED,  /* all have its words: it is made, whatever comes */
-};
-
-struct elastic {
-    struct elastic_settings settings;
-    struct msg_state state;
-    int64_t update_step;
-    struct lane_set kept; /* of the step behind state */
-    enum mode mode;
-    enum elastic_command running; /* CMD_NONE: the compute thread is idle */
-    struct msg_generation generation;
-    struct message form; /* the one being obeyed, valid from MODE_STATE on */
-    struct message next; /* a newer form that waits for the compute thread to come to rest */
-    bool next_set;
-    struct msg_loaded loaded;
-    bool loaded_set;
-    struct worker_set shares;              /* of the checkpoint that are there */
-    bool load_busy;                        /* the agent reads, maybe into the state's memory */
-    struct msg_generation load_generation; /* of the newest form that it reads for */
-    enum elastic_command transfer;         /* what MODE_STATE does next; CMD_NONE: nothing (any more) */
-    bool stop_pending, stop_seen;          /* asked by the agent; seen in a reduction */
-    struct msg_stop stop;
-    bool discarded;    /* a pass was thrown away in this generation */
-    bool save_pending; /* the agent asked for a slice */
-    struct msg_save save;
-    bool snapshot_busy;   /* the agent still reads the snapshot memory */
-    bool snapshot_wanted; /* and was told that it is waited for */
-    bool snapshot_final;
-    int snapshot_part, snapshot_parts;
-    enum stage stage;
-    struct made made;
-    bool evaluate_due, snapshot_due, finished, compared; /* compared: that all hold the same bits is seen */
-    rm_time state_time;
-    double last_loss;
-    bool loss_known;
-};
 
 struct elastic *elastic_open(const struct elastic_settings *settings)
 {
@@ -91,7 +39,7 @@ static struct elastic_action *add_action(struct elastic_out *out, enum elastic_a
     return a;
 }
 
-static struct message *add_message(struct elastic *st, struct elastic_out *out, enum msg_type type)
+struct message *elastic_say(struct elastic *st, struct elastic_out *out, enum msg_type type)
 {
     struct message *m = message_place(&out->arena, type);
     add_action(out, ELASTIC_SEND)->message = m;
@@ -111,13 +59,13 @@ static bool snapshot_due_at(const struct elastic *st, int64_t step, int64_t save
     return step < st->settings.steps && due(st->settings.checkpoint_every, step, saved);
 }
 
-static void run_command(struct elastic *st, struct elastic_out *out, enum elastic_command command)
+void elastic_begin(struct elastic *st, struct elastic_out *out, enum elastic_command command)
 {
     struct elastic_action *a = add_action(out, ELASTIC_RUN);
     RM_ASSERT(st->running == CMD_NONE && command != CMD_NONE, "command %d is begun while %d runs",
               (int)command, (int)st->running);
     a->command = command;
-    a->form = &st->form;
+    a->form = command == CMD_LISTEN ? &st->listen : &st->form;
     a->loaded = &st->loaded;
     a->shares = st->shares;
     a->snapshot_free = !st->snapshot_busy;
@@ -133,7 +81,7 @@ static void run_command(struct elastic *st, struct elastic_out *out, enum elasti
 static struct message *fault(struct elastic *st, struct elastic_out *out, enum msg_fault_kind kind, int peer,
                              const char *detail)
 {
-    struct message *m = add_message(st, out, MSG_FAULT);
+    struct message *m = elastic_say(st, out, MSG_FAULT);
     m->fault.kind = kind;
     m->fault.peer = peer;
     m->fault.step = st->state.held ? st->state.step : -1;
@@ -170,17 +118,17 @@ static int rank_of(const struct elastic *st, const struct msg_form *form)
     return -1;
 }
 
-/* A lane costs too much to be thrown away. */
+/* A lane costs too much to be thrown away, and so does what was heard. */
 static void abort_running(struct elastic *st, struct elastic_out *out)
 {
-    bool lanes = st->running == CMD_LANES;
+    bool gently = st->running == CMD_LANES || st->running == CMD_LISTEN;
     if (elastic_waits_for_peers(st->running))
-        add_action(out, lanes ? ELASTIC_PAUSE : ELASTIC_ABORT)->command = st->running;
+        add_action(out, gently ? ELASTIC_PAUSE : ELASTIC_ABORT)->command = st->running;
 }
 
 static void report_stopped(struct elastic *st, struct elastic_out *out)
 {
-    struct message *m = add_message(st, out, MSG_STOPPED);
+    struct message *m = elastic_say(st, out, MSG_STOPPED);
     RM_ASSERT(st->stop_pending && st->running == CMD_NONE, "it stopped while command %d runs",
               (int)st->running);
     m->stopped.round = st->stop.round;
@@ -188,7 +136,7 @@ static void report_stopped(struct elastic *st, struct elastic_out *out)
     m->stopped.update_step = st->update_step;
     m->stopped.discarded = st->discarded && lane_set_is_empty(&st->kept);
     m->stopped.lanes = st->kept;
-    st->stop_pending = false;
+    st->stop_pending = st->listens = st->heard = false;
     st->mode = MODE_IDLE;
 }
 
@@ -196,7 +144,7 @@ static void report_stopped(struct elastic *st, struct elastic_out *out)
 static void report_progress(struct elastic *st, struct elastic_out *out, int64_t tokens,
                             const struct elastic_result *done)
 {
-    struct message *m = add_message(st, out, MSG_PROGRESS);
+    struct message *m = elastic_say(st, out, MSG_PROGRESS);
     RM_ASSERT(st->state.held, "a step is told, and none is held");
     m->progress.step = st->state.step;
     m->progress.saves = done && st->snapshot_due;
@@ -246,6 +194,7 @@ static void start_form(struct elastic *st, struct elastic_out *out)
     st->next_set = false;
     st->generation = st->form.generation;
     st->stop_seen = st->discarded = st->finished = st->save_pending = st->compared = false;
+    st->listens = st->heard = false;
     st->loaded_set = false;
     st->shares = (struct worker_set){0};
     st->evaluate_due = st->snapshot_due = false;
@@ -274,7 +223,7 @@ static void set_dues(struct elastic *st, int64_t evaluated, int64_t saved)
 static void want_snapshot_memory(struct elastic *st, struct elastic_out *out)
 {
     if (!st->snapshot_wanted)
-        add_message(st, out, MSG_SNAPSHOT_WANTED);
+        elastic_say(st, out, MSG_SNAPSHOT_WANTED);
     st->snapshot_wanted = true;
 }
 
@@ -291,7 +240,7 @@ static void run_snapshot(struct elastic *st, struct elastic_out *out, int part, 
     st->snapshot_parts = parts;
     st->snapshot_final = final;
     st->snapshot_busy = true;
-    run_command(st, out, CMD_SNAPSHOT);
+    elastic_begin(st, out, CMD_SNAPSHOT);
 }
 
 static void next_in_training(struct elastic *st, struct elastic_out *out)
@@ -301,25 +250,25 @@ static void next_in_training(struct elastic *st, struct elastic_out *out)
     RM_ASSERT(st->running == CMD_NONE && st->state.held,
               "what comes after step %" PRId64 " while command %d runs", st->state.step, (int)st->running);
     if (st->stage == STAGE_COMPUTED) {
-        run_command(st, out, CMD_EXCHANGE);
+        elastic_begin(st, out, CMD_EXCHANGE);
     } else if (st->stage == STAGE_UNFIT) {
-        run_command(st, out, CMD_LANES);
+        elastic_begin(st, out, CMD_LANES);
     } else if (st->evaluate_due) {
-        run_command(st, out, CMD_EVALUATE);
+        elastic_begin(st, out, CMD_EVALUATE);
     } else if (st->snapshot_due) {
         if (st->snapshot_busy)
             want_snapshot_memory(st, out);
         else
             run_snapshot(st, out, rank_of(st, f), f->count, false);
     } else if ((last || st->stop_seen) && !st->compared && f->count > 1) {
-        run_command(st, out, CMD_COMPARE); /* no header follows that would */
+        elastic_begin(st, out, CMD_COMPARE); /* no header follows that would */
     } else if (last && !st->finished) {
-        run_command(st, out, CMD_DIGEST);
+        elastic_begin(st, out, CMD_DIGEST);
     } else if (st->stop_seen || (last && st->stop_pending)) {
         st->mode = MODE_IDLE;
     } else if (!last) {
         st->made = (struct made){0};
-        run_command(st, out, CMD_LANES);
+        elastic_begin(st, out, CMD_LANES);
     }
 }
 
@@ -344,7 +293,7 @@ static void next_transfer(struct elastic *st, struct elastic_out *out)
               (int)st->mode);
     if (st->load_busy || (st->transfer == CMD_LOAD && !st->loaded_set))
         return; /* the agent reads a checkpoint, maybe to where the state belongs */
-    run_command(st, out, st->transfer);
+    elastic_begin(st, out, st->transfer);
 }
 
 /* A pass comes to nothing where its ring does, or where all shall stop at once. */
@@ -361,7 +310,7 @@ static void advance(struct elastic *st, struct elastic_out *out)
     if (st->running != CMD_NONE)
         return;
     if (st->stage == STAGE_DECIDED) {
-        run_command(st, out, CMD_COMMIT);
+        elastic_begin(st, out, CMD_COMMIT);
         return;
     }
     if (st->mode != MODE_TRAIN || (st->stop_pending && st->stop.at == STOP_NOW))
@@ -379,9 +328,11 @@ static void advance(struct elastic *st, struct elastic_out *out)
     if (st->mode == MODE_STATE)
         next_transfer(st, out);
     else if (st->mode == MODE_CONNECT)
-        run_command(st, out, CMD_CONNECT);
+        elastic_begin(st, out, CMD_CONNECT);
     else if (st->mode == MODE_TRAIN)
         next_in_training(st, out);
+    else if (st->mode == MODE_IDLE && st->listens)
+        elastic_listen_on(st, out);
     if (st->mode == MODE_IDLE && st->stop_pending && st->running == CMD_NONE)
         advance(st, out); /* answers it, and takes up what has waited for that */
 }
@@ -391,7 +342,7 @@ static void advance(struct elastic *st, struct elastic_out *out)
 /* What nobody gave, the agent reads, too. */
 static void ask_shares(struct elastic *st, struct worker_set missing, struct elastic_out *out)
 {
-    struct message *m = add_message(st, out, MSG_LOAD);
+    struct message *m = elastic_say(st, out, MSG_LOAD);
     RM_ASSERT(!set_is_empty(missing), "no shares of %d are asked for", st->loaded.parts);
     m->load.state = st->form.form.resume;
     m->load.parts = st->loaded.parts;
@@ -424,7 +375,7 @@ static void after_connect(struct elastic *st, const struct elastic_result *r, st
     st->mode = MODE_READY;
     if (st->stop_pending && st->stop.at == STOP_NOW)
         return;
-    struct message *m = add_message(st, out, MSG_READY);
+    struct message *m = elastic_say(st, out, MSG_READY);
     m->ready.state = st->state;
     m->ready.ring_time = r->took;
     m->ready.state_time = st->state_time;
@@ -450,7 +401,7 @@ static void states_differ(struct elastic *st, const struct elastic_result *r, st
                      : r->outvoted  ? CLASS_MACHINE
                                     : CLASS_PAIR;
     if (r->minority)
-        run_command(st, out, CMD_DROP);
+        elastic_begin(st, out, CMD_DROP);
 }
 
 static void after_exchange(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
@@ -500,7 +451,7 @@ static void after_evaluate(struct elastic *st, const struct elastic_result *r, s
     if (r->outcome != OUTCOME_OK)
         return;
     st->evaluate_due = false;
-    struct message *m = add_message(st, out, MSG_EVALUATED);
+    struct message *m = elastic_say(st, out, MSG_EVALUATED);
     m->evaluated.step = st->state.step;
     m->evaluated.loss = r->loss;
 }
@@ -514,7 +465,7 @@ static void after_snapshot(struct elastic *st, const struct elastic_result *r, s
         st->snapshot_busy = false;
         return;
     }
-    struct message *m = add_message(st, out, MSG_SNAPSHOT);
+    struct message *m = elastic_say(st, out, MSG_SNAPSHOT);
     m->snapshot = r->snapshot;
     m->snapshot.part = st->snapshot_part;
     m->snapshot.parts = st->snapshot_parts;
@@ -526,7 +477,7 @@ static void after_digest(struct elastic *st, const struct elastic_result *r, str
     if (r->outcome != OUTCOME_OK)
         return;
     st->finished = true;
-    struct message *m = add_message(st, out, MSG_FINISHED);
+    struct message *m = elastic_say(st, out, MSG_FINISHED);
     m->finished.step = st->state.step;
     memcpy(m->finished.digest, r->digest, RM_HASH_BYTES);
     m->finished.loss = st->loss_known ? st->last_loss : NAN;
@@ -537,6 +488,8 @@ static void after_digest(struct elastic *st, const struct elastic_result *r, str
 /* What is the same for every command that did not do its work. */
 static void after_failure(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
 {
+    if (r->command == CMD_LISTEN && r->outcome != OUTCOME_FAILED)
+        return;
     bool expected = st->mode == MODE_FAULTED || (st->stop_pending && st->stop.at == STOP_NOW);
     if (r->outcome == OUTCOME_PEER && !expected)
         fault_of_peer(st, out, r);
@@ -582,6 +535,9 @@ static void command_done(struct elastic *st, const struct elastic_result *r, str
     case CMD_DIGEST:
         after_digest(st, r, out);
         break;
+    case CMD_LISTEN:
+        elastic_after_listen(st, r, out);
+        break;
     case CMD_DROP:
         break;
     default:
@@ -608,16 +564,20 @@ static void on_stop(struct elastic *st, const struct msg_stop *stop, struct elas
     }
 }
 
-static void on_form(struct elastic *st, const struct message *m)
+static void on_form(struct elastic *st, const struct message *m, struct elastic_out *out)
 {
     if (generation_compare(m->generation, st->generation) <= 0 ||
         (st->mode != MODE_IDLE && !st->stop_pending))
         return; /* who is in a ring, or has failed, is told to stop first */
     if (st->next_set && generation_compare(m->generation, st->next.generation) <= 0)
         return;
+    int rank = rank_of(st, &m->form);
+    if (st->listens && rank < 0)
+        return; /* those it listens to go on without it */
     message_copy(&st->next, m);
     st->next_set = true;
-    int rank = rank_of(st, &m->form);
+    if (st->running == CMD_LISTEN)
+        abort_running(st, out);
     if (rank >= 0 && m->form.member[rank].role == ROLE_LOAD) {
         st->load_busy = true;
         st->load_generation = m->generation;
@@ -654,7 +614,7 @@ static void on_save(struct elastic *st, const struct msg_save *save, struct elas
         return;
     }
     if (!st->state.held || st->state.step != save->step) {
-        struct message *m = add_message(st, out, MSG_FAULT);
+        struct message *m = elastic_say(st, out, MSG_FAULT);
         m->fault.kind = FAULT_STORAGE;
         m->fault.peer = -1;
         m->fault.step = save->step;
@@ -673,7 +633,7 @@ static void on_link(struct elastic *st, const struct message *m, struct elastic_
         on_stop(st, &m->stop, out);
         break;
     case MSG_FORM:
-        on_form(st, m);
+        on_form(st, m, out);
         break;
     case MSG_GO:
         on_go(st, m);
@@ -689,6 +649,9 @@ static void on_link(struct elastic *st, const struct message *m, struct elastic_
         break;
     case MSG_SAVE_EVERY:
         add_action(out, ELASTIC_SAVE_EVERY)->every = m->save_every.every;
+        break;
+    case MSG_LISTEN:
+        elastic_on_listen(st, m, out);
         break;
     case MSG_PROBE:
         add_action(out, ELASTIC_PROBE)->message = message_place_copy(&out->arena, m);

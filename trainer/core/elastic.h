@@ -8,8 +8,9 @@
  * ELASTIC_DONE, as OUTCOME_ABORTED or, where it completed all the same, as OUTCOME_OK, and the core takes
  * either. ELASTIC_PAUSE does the same of CMD_LANES, but for the lane under way, which is computed to its end:
  * what the lanes of a pass add up to is kept, where who computes can (result.kept), until the step is made by
- * this ring or the next. ELASTIC_RAISE_STOP sets an atomic flag that the step in flight (and later ones until
- * the next CMD_CONNECT) adds to its header's stop flag.
+ * this ring or the next; and of CMD_LISTEN, which still takes what others have committed. ELASTIC_RAISE_STOP
+ * sets an atomic flag that the step in flight (and later ones until the next CMD_CONNECT) adds to its
+ * header's stop flag.
  *
  * A step is CMD_LANES, CMD_EXCHANGE and CMD_COMMIT. Once the exchange is OUTCOME_OK others may have
  * committed, so that CMD_COMMIT follows whatever was told meanwhile, and can't be given up: its DONE means
@@ -36,8 +37,10 @@ enum elastic_command {
     CMD_LOAD,     /* state from what the agent has read (`loaded`) and the other members' shares */
     CMD_RECEIVE,  /* state from form.source, a slice from each; expects form.resume */
     CMD_CATCH_UP, /* the kept update of form.resume.step from form.source[0]; must end in its lineage */
-    CMD_CONNECT,  /* close the old ring, connect the ring of `form` (clears the stop flag first) */
-    CMD_LANES,    /* a pass of the own lanes of the next step; no ring is needed */
+    CMD_LISTEN,  /* a state from those who train on (`listen`), with every update of theirs until all of it is
+                    there; where it is, further updates, until it is told that this is enough */
+    CMD_CONNECT, /* close the old ring, connect the ring of `form` (clears the stop flag first) */
+    CMD_LANES,   /* a pass of the own lanes of the next step; no ring is needed */
     CMD_EXCHANGE, /* its header with the others', and where it fits the words */
     CMD_COMMIT,   /* the update of those words */
     CMD_EVALUATE, /* the held-out loss of the state, with the ring */
@@ -119,7 +122,7 @@ struct elastic_event {
 enum elastic_action_kind {
     ELASTIC_RUN,        /* start `command` on its thread; both are idle */
     ELASTIC_ABORT,      /* give up `command`, the one in flight, or what follows it */
-    ELASTIC_PAUSE,      /* `command`, CMD_LANES: likewise, behind the lane under way */
+    ELASTIC_PAUSE,      /* `command`, CMD_LANES or CMD_LISTEN: likewise, behind what is to be had at once */
     ELASTIC_RAISE_STOP, /* the next reduction carries the stop flag */
     ELASTIC_SAVE_EVERY, /* so long after the last snapshot the next one is due */
     ELASTIC_RAISE_SAVE, /* it asks for a snapshot after its step, of all, as when the time for one has come */
@@ -133,7 +136,7 @@ struct elastic_action {
     enum elastic_action_kind kind;
     enum elastic_command command;
     const struct message *form; /* CONNECT, RECEIVE, CATCH_UP, LOAD, LANES: the core's copy; stays until the
-                                   command is done */
+                                   command is done. LISTEN: the `listen` */
     const struct msg_loaded *loaded; /* LOAD: likewise, the newest */
     struct worker_set shares;        /* LOAD: all that are there, loaded->shares among them */
     bool again;                      /* LANES: once more, with the exponents that the last exchange named */

@@ -22,6 +22,6 @@ enum elastic_command elastic_follows(const struct elastic_result *r)
 bool elastic_waits_for_peers(enum elastic_command command)
 {
     return command == CMD_RECEIVE || command == CMD_CATCH_UP || command == CMD_LOAD ||
-           command == CMD_CONNECT || command == CMD_LANES || command == CMD_EXCHANGE ||
-           command == CMD_EVALUATE || command == CMD_COMPARE;
+           command == CMD_LISTEN || command == CMD_CONNECT || command == CMD_LANES ||
+           command == CMD_EXCHANGE || command == CMD_EVALUATE || command == CMD_COMPARE;
 }

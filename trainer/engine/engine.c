@@ -180,7 +180,7 @@ static int open_aborts(struct engine *e, struct error *err)
     for (int i = 0; i < ELASTIC_THREADS; i++)
         if (abort_flag_init(&e->abort[i], err) < 0)
             return -1;
-    return 0;
+    return abort_flag_init(&e->enough, err);
 }
 
 int engine_open(struct engine **ret, const struct engine_options *options, struct error *err)
@@ -196,6 +196,7 @@ int engine_open(struct engine **ret, const struct engine_options *options, struc
     atomic_init(&e->save_every, e->spec->checkpoint.every == JOB_AUTO ? 0 : e->spec->checkpoint.every);
     for (int i = 0; i < ELASTIC_THREADS; i++)
         e->abort[i].event_fd = -1;
+    e->enough.event_fd = -1;
     atomic_init(&e->waiting_for, -1);
     e->exact = e->spec->reduction == JOB_EXACT;
     pthread_mutex_init(&e->ring_lock, NULL);
@@ -235,6 +236,7 @@ void engine_free(struct engine *e)
     free(e->losses);
     for (int i = 0; i < ELASTIC_THREADS; i++)
         abort_flag_clear(&e->abort[i]);
+    abort_flag_clear(&e->enough);
     pthread_mutex_destroy(&e->ring_lock);
     free(e);
 }
@@ -299,6 +301,9 @@ static void carry_out(struct engine *e, const struct elastic_action *a, struct e
     case CMD_CATCH_UP:
         engine_catch_up(e, a->form, ret);
         break;
+    case CMD_LISTEN:
+        engine_listen(e, a->form, ret);
+        break;
     case CMD_CONNECT:
         engine_connect(e, a->form, ret);
         if (ret->outcome == OUTCOME_OK)
@@ -341,8 +346,17 @@ static bool makes_step(enum elastic_command c)
 /* Whether the state may change under the command: it is not served meanwhile. */
 static bool changes_state(enum elastic_command c)
 {
-    return c == CMD_INIT || c == CMD_LOAD || c == CMD_RECEIVE || c == CMD_CATCH_UP || makes_step(c) ||
-           c == CMD_DROP;
+    return c == CMD_INIT || c == CMD_LOAD || c == CMD_RECEIVE || c == CMD_CATCH_UP || c == CMD_LISTEN ||
+           makes_step(c) || c == CMD_DROP;
+}
+
+/* Those who listen still read while a step is made, until it commits. */
+static void close_state(struct engine *e, enum elastic_command c)
+{
+    if (c == CMD_LANES || c == CMD_EXCHANGE)
+        transfer_forbid_others(e->source);
+    else
+        transfer_forbid(e->source);
 }
 
 void engine_run(struct engine *e, const struct elastic_action *action, struct elastic_result *ret)
@@ -351,7 +365,7 @@ void engine_run(struct engine *e, const struct elastic_action *action, struct el
     *ret = (struct elastic_result){.command = action->command, .outcome = OUTCOME_OK, .peer = -1};
     if (changes_state(action->command)) {
         if (!engine_load_goes_on(action))
-            transfer_forbid(e->source);
+            close_state(e, action->command);
         /* A step that commits says so itself; one that does not leaves the weights as they are. */
         e->packed = e->packed && makes_step(action->command);
         e->sure = makes_step(action->command) ? e->sure : -1;
@@ -384,6 +398,7 @@ void engine_abort(struct engine *e, enum elastic_thread thread)
 
 void engine_pause(struct engine *e)
 {
+    abort_flag_set(&e->enough);
     if (!e->backend->ops->resume)
         engine_abort(e, ELASTIC_COMPUTES);
     atomic_store(&e->pause, true);
@@ -391,8 +406,11 @@ void engine_pause(struct engine *e)
 
 void engine_clear_abort(struct engine *e, enum elastic_thread thread)
 {
-    if (thread == ELASTIC_COMPUTES)
+    if (thread == ELASTIC_COMPUTES) {
         atomic_store(&e->pause, false);
+        if (abort_flag_is_set(&e->enough))
+            abort_flag_reset(&e->enough);
+    }
     if (abort_flag_is_set(&e->abort[thread]))
         abort_flag_reset(&e->abort[thread]);
 }

@@ -58,7 +58,7 @@ void engine_run(struct engine *e, const struct elastic_action *action, struct el
 /* Gives up the command under way on that thread soon, and the ring with it. */
 void engine_abort(struct engine *e, enum elastic_thread thread);
 /* Begins no further lane: CMD_LANES ends as if it were given up, and what was computed is kept. Where nothing
- * can be kept the lane under way is given up, too. */
+ * can be kept the lane under way is given up, too. CMD_LISTEN takes what has been committed, and ends. */
 void engine_pause(struct engine *e);
 /* Before a command is started: a former abort of that thread, or pause, is over, and of no other. Nothing may
  * be under way there. */

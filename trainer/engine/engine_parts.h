@@ -18,7 +18,7 @@
 #include "trainer/engine/engine.h"
 #include "trainer/io/data_port.h"
 #include "trainer/io/feed.h"
-#include "trainer/io/transfer.h"
+#include "trainer/io/transfer_listen.h"
 #include "trainer/state/state.h"
 
 struct engine {
@@ -85,6 +85,7 @@ struct engine {
     } other;                      /* way for the words, beside the ring (engine_transport.c) */
 
     struct abort_flag abort[ELASTIC_THREADS]; /* of the command under way there */
+    struct abort_flag enough;                 /* CMD_LISTEN: no further step is waited for */
     atomic_bool stop, save, corrupt, exchanging;
     atomic_bool pause;        /* no further lane is begun */
     atomic_bool told_apart;   /* that it can't share memory with others on its machine */
@@ -109,6 +110,7 @@ int engine_copy_in(struct engine *e, const struct state_arrays *from, const stru
 void engine_init_state(struct engine *e, struct elastic_result *ret);
 void engine_receive(struct engine *e, const struct message *form, struct elastic_result *ret);
 void engine_catch_up(struct engine *e, const struct message *form, struct elastic_result *ret);
+void engine_listen(struct engine *e, const struct message *message, struct elastic_result *ret);
 void engine_snapshot(struct engine *e, int part, int parts, struct elastic_result *ret);
 void engine_digest(struct engine *e, struct elastic_result *ret);
 void engine_drop(struct engine *e);

@@ -128,7 +128,9 @@ void engine_want(struct engine *e, enum elastic_command command, const struct me
                  struct transfer_peer *peers)
 {
     enum elastic_thread thread = elastic_thread(command);
-    const struct msg_form *form = &message->form;
+    bool listens = command == CMD_LISTEN; /* to no state in particular */
+    struct msg_state none = {0};
+    const struct msg_state *state = listens ? &none : &message->form.resume;
     for (int i = 0; i < sources; i++) {
         peers[i].end = (struct handshake_end){source[i].worker, source[i].incarnation};
         text_copy(peers[i].address, sizeof peers[i].address, source[i].address);
@@ -137,14 +139,14 @@ void engine_want(struct engine *e, enum elastic_command command, const struct me
         .secret = e->secret,
         .generation = {message->generation.term, message->generation.n},
         .self = e->self,
-        .step = form->resume.step,
+        .step = state->step,
         .tensors = e->layout.tensors,
         .sources = sources,
         .source = peers,
         .abort = &e->abort[thread],
         .received = &e->received,
     };
-    memcpy(want->lineage, form->resume.lineage, RM_HASH_BYTES);
+    memcpy(want->lineage, state->lineage, RM_HASH_BYTES);
 }
 
 static void transfer_failed(const struct transfer_want *want, int source, const struct error *err,
@@ -213,6 +215,28 @@ void engine_catch_up(struct engine *e, const struct message *form, struct elasti
     } else {
         e->exact = e->exact && exact;
     }
+}
+
+static int apply_update(void *ctx, int64_t step, const uint8_t lineage[RM_HASH_BYTES], struct error *err)
+{
+    struct engine *e = ctx;
+    struct transfer_want want = {.step = step};
+    memcpy(want.lineage, lineage, RM_HASH_BYTES);
+    return take_update(e, &want, err);
+}
+
+void engine_listen(struct engine *e, const struct message *message, struct elastic_result *ret)
+{
+    const struct msg_listen *said = &message->listen;
+    struct transfer_peer peers[RM_WORKERS_MAX];
+    struct transfer_want want;
+    struct error err;
+    engine_want(e, CMD_LISTEN, message, said->source, said->sources_count, &want, peers);
+    want.silence = source_patience(e);
+    struct transfer_listen listen = {.want = &want, .enough = &e->enough, .apply = apply_update, .ctx = e};
+    if (transfer_listen(e->state, &listen, &e->exact, &err) < 0)
+        transfer_failed(&want, -1, &err, ret);
+    e->fresh = true;
 }
 
 /* The last step has left the whole state there where it was known that a snapshot is due and the agent was

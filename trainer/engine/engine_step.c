@@ -250,6 +250,7 @@ static int sum_words(struct engine *e, bool *ret_stand, int *ret_worker, struct 
     const struct backend_sums *sums = &e->pass.sums;
     struct far to;
     uint64_t proof = 0;
+    transfer_forget_update(e->source);
     bool others = e->backend->ops->words_to(e->backend, &to);
     struct collective_segment words = {.type = sums->floats ? COLLECTIVE_F32 : COLLECTIVE_U32,
                                        .from = (const void *)(uintptr_t)sums->words.at,

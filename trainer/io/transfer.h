@@ -29,6 +29,10 @@ void transfer_source_free(struct transfer_source *source); /* after the data por
 void transfer_allow(struct transfer_source *source, bool exact);
 /* Returns when nobody reads the state any more, nor a share. */
 void transfer_forbid(struct transfer_source *source);
+/* The same, but for those who listen (transfer_listen.h): a step is being made, and the state stands. */
+void transfer_forbid_others(struct transfer_source *source);
+/* The kept update is about to be written over. Returns when nobody reads it any more. */
+void transfer_forget_update(struct transfer_source *source);
 /* A data port's `serve`; ctx is a struct transfer_source. */
 void transfer_serve(void *ctx, int fd, const struct handshake_claim *claim, const struct abort_flag *closing);
 

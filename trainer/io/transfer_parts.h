@@ -7,6 +7,21 @@
 #include "trainer/io/transfer_share.h"
 #include "trainer/io/transfer_wire.h"
 
+#define SERVE_PATIENCE (30 * RM_S) /* a receiver that takes nothing for so long is given up */
+
+/* The newest update, copied aside for those who listen: transfer_keep.c. */
+struct transfer_keep {
+    pthread_mutex_t lock; /* over what follows; may be taken under the gate, and not the other way round */
+    pthread_cond_t moved;
+    pthread_t thread;
+    bool on, quit;
+    int64_t wanted, tried; /* steps: to be copied; that it has been tried for */
+    int64_t step;          /* to which what lies here leads; -1: none is whole */
+    uint32_t *words;       // (words_count + header_count)
+    int64_t words_count, header_count;
+    int32_t k[RM_TENSORS_MAX];
+};
+
 struct transfer_source {
     struct state *state;
     int tensors;
@@ -20,6 +35,20 @@ struct transfer_source {
     uint64_t share_epoch;        /* changes with every give and forbid */
     struct transfer_share share; /* newest that was given */
     struct abort_flag given;     /* set where somebody who waits for a share should look again */
+    struct {
+        bool open, kept, exact;
+        struct state_point point;
+        struct state_arrays arrays;
+        struct state_update update;
+        struct ear *ears; /* whom to wake when that is another state */
+    } live; /* what those who listen may read: it stands also while a step is made, until that commits */
+    struct transfer_keep keep;
+};
+
+/* One who listens: each is woken by itself, as each may wait for another step. */
+struct ear {
+    struct abort_flag bell; /* set where it should look again */
+    struct ear *next;
 };
 
 /* One receiver being served. */
@@ -34,6 +63,31 @@ struct service {
 int service_send(const struct service *s, const void *bytes, size_t length);
 /* The checksum of some bytes, and these. */
 int service_send_checked(const struct service *s, const void *bytes, size_t length);
+
+/* Under the gate: those who listen look again. */
+void transfer_ring_ears(struct transfer_source *source);
+
+void transfer_keep_init(struct transfer_source *source);
+void transfer_keep_clear(struct transfer_source *source);
+/* The update that is live now is copied aside, where somebody listens; under the gate. */
+void transfer_keep_want(struct transfer_source *source);
+/* Until that was tried. Not under the gate. */
+void transfer_keep_wait(struct transfer_source *source);
+/* Nobody listens any more: its memory is given back. Not under the gate. */
+void transfer_keep_drop(struct transfer_source *source);
+/* It is being copied. */
+bool transfer_keep_comes(struct transfer_source *source, int64_t step);
+/* Copies what is kept of the update to that step: its exponents (tensors) and header words (count), or some
+ * words. False where it is not kept. */
+bool transfer_keep_head(struct transfer_source *source, int64_t step, int64_t count, int32_t *k,
+                        uint32_t *header);
+bool transfer_keep_words(struct transfer_source *source, int64_t step, int64_t first, int64_t count,
+                         void *to);
+
+/* Whether who listens asks so. */
+bool service_is_told(const struct transfer_request *request);
+/* Answers one who listens, this request and all that follow on the connection. */
+void service_tell(struct service *s, struct transfer_request *request);
 
 /* Answers a request for a share of this source, asked for in that generation. */
 void service_give(struct service *s, const struct transfer_request *request,

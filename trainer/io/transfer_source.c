@@ -6,7 +6,15 @@
 #include "trainer/io/crc32c.h"
 #include "trainer/io/transfer_parts.h"
 
-#define SERVE_PATIENCE (30 * RM_S) /* a receiver that takes nothing for so long is given up */
+/* Who reads, all the time and several at once, never keeps the owner from going on. */
+static void init_gate(pthread_rwlock_t *gate)
+{
+    pthread_rwlockattr_t kind;
+    pthread_rwlockattr_init(&kind);
+    pthread_rwlockattr_setkind_np(&kind, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(gate, &kind);
+    pthread_rwlockattr_destroy(&kind);
+}
 
 int transfer_source_open(struct transfer_source **ret, struct state *state, int tensors, struct error *err)
 {
@@ -19,7 +27,8 @@ int transfer_source_open(struct transfer_source **ret, struct state *state, int 
         free(source);
         return -1;
     }
-    pthread_rwlock_init(&source->gate, NULL);
+    init_gate(&source->gate);
+    transfer_keep_init(source);
     *ret = source;
     return 0;
 }
@@ -28,9 +37,25 @@ void transfer_source_free(struct transfer_source *source)
 {
     if (!source)
         return;
+    transfer_keep_clear(source);
     pthread_rwlock_destroy(&source->gate);
     abort_flag_clear(&source->given);
     free(source);
+}
+
+/* Only what is near: who has a device or a program computes with it meanwhile. */
+static void tell_live(struct transfer_source *source)
+{
+    struct state_arrays *a = &source->arrays;
+    bool near = source->open && memory_near(a->in, a->array[0].at);
+    source->live.open = near;
+    source->live.kept = near && source->kept;
+    source->live.exact = source->exact;
+    source->live.point = source->point;
+    source->live.arrays = *a;
+    source->live.update = source->update;
+    transfer_keep_want(source);
+    transfer_ring_ears(source);
 }
 
 void transfer_allow(struct transfer_source *source, bool exact)
@@ -41,22 +66,38 @@ void transfer_allow(struct transfer_source *source, bool exact)
     source->arrays = state_arrays(source->state);
     source->kept = source->open && state_kept(source->state, &source->update);
     source->exact = exact;
+    tell_live(source);
     pthread_rwlock_unlock(&source->gate);
+}
+
+static void forbid(struct transfer_source *source)
+{
+    source->epoch++;
+    source->share_epoch++;
+    source->open = source->kept = source->gives = false;
 }
 
 void transfer_forbid(struct transfer_source *source)
 {
     pthread_rwlock_wrlock(&source->gate);
-    source->epoch++;
-    source->share_epoch++;
-    source->open = source->kept = source->gives = false;
+    forbid(source);
+    source->live.open = source->live.kept = false;
     pthread_rwlock_unlock(&source->gate);
 }
 
-int service_send(const struct service *s, const void *bytes, size_t length)
+void transfer_forbid_others(struct transfer_source *source)
 {
-    struct patience patience = {s->closing, clock_now() + SERVE_PATIENCE};
-    return socket_send(s->fd, bytes, length, &patience, NULL);
+    pthread_rwlock_wrlock(&source->gate);
+    forbid(source);
+    pthread_rwlock_unlock(&source->gate);
+}
+
+void transfer_forget_update(struct transfer_source *source)
+{
+    transfer_keep_wait(source);
+    pthread_rwlock_wrlock(&source->gate);
+    source->live.kept = false;
+    pthread_rwlock_unlock(&source->gate);
 }
 
 /* Copies under the gate and sends outside it. -1 also where the state has moved on meanwhile, or its memory
@@ -141,12 +182,6 @@ static void make_offer(struct service *s, const struct transfer_request *r, int3
     pthread_rwlock_unlock(&source->gate);
 }
 
-int service_send_checked(const struct service *s, const void *bytes, size_t length)
-{
-    uint32_t crc = chunk_crc32c(bytes, length);
-    return service_send(s, &crc, 4) < 0 ? -1 : service_send(s, bytes, length);
-}
-
 static void answer_request(struct service *s, const struct transfer_request *r)
 {
     int32_t k[RM_TENSORS_MAX];
@@ -170,6 +205,8 @@ void transfer_serve(void *ctx, int fd, const struct handshake_claim *claim, cons
         s.chunk && socket_receive(fd, &r, sizeof r, &patience, NULL) == 0 && r.magic == TRANSFER_MAGIC;
     if (asked && r.kind == TRANSFER_SHARE)
         service_give(&s, &r, claim->generation);
+    else if (asked && service_is_told(&r))
+        service_tell(&s, &r);
     else if (asked)
         answer_request(&s, &r);
     free(s.chunk);

@@ -18,7 +18,7 @@
 #include "trainer/exact/verdict.h"
 #include "trainer/state/state_file.h"
 
-static const uint64_t state_magic = 0x344554415453524dull; /* "MRSTATE4" */
+static const uint64_t state_magic = 0x354554415453524dull; /* "MRSTATE5" */
 
 /* ---- shape ---- */
 
@@ -246,6 +246,11 @@ static void restore_pieces(struct state *s)
 
 /* ---- open ---- */
 
+static bool is_partial(const struct state *s)
+{
+    return atomic_load_explicit(&s->header->partial, memory_order_acquire);
+}
+
 int state_forget(struct state *s, struct error *err)
 {
     state_receive_begin(s);
@@ -268,7 +273,9 @@ static int open_mapping(struct state *s, int fd, struct error *err)
     /* Arrays that were not in the memfd have gone with their process, unless somebody kept them. */
     if (s->shape.in)
         return s->shape.kept && state_current(s) ? 0 : state_forget(s, err);
-    if (there && state_current(s))
+    if (there && is_partial(s))
+        state_receive_begin(s);
+    else if (there && state_current(s))
         restore_pieces(s);
     return 0;
 }
@@ -342,7 +349,7 @@ bool state_pending(const struct state *s)
 bool state_holds(const struct state *s, struct state_point *out)
 {
     const struct state_point *now = state_current(s);
-    if (!now || state_pending(s))
+    if (!now || is_partial(s) || state_pending(s))
         return false;
     if (out)
         *out = *now;
@@ -457,6 +464,8 @@ void state_receive_begin(struct state *s)
     forget_update(s, 0);
     forget_update(s, 1);
     atomic_store_explicit(&s->header->current, 0, memory_order_release);
+    state_order();
+    atomic_store_explicit(&s->header->partial, 0, memory_order_release);
     atomic_store_explicit(&s->header->proven, 0, memory_order_release);
     state_order();
     for (int i = 0; i < STATE_THREADS_MAX && !s->shape.in; i++) /* far away there are none between updates */
@@ -476,6 +485,42 @@ static int stamp_far(struct state *s, int64_t step, struct error *err)
                               (size_t)s->pieces * sizeof *stamps, err);
     free(stamps);
     return result;
+}
+
+/* ---- listening ---- */
+
+void state_listen_begin(struct state *s, const struct state_point *point)
+{
+    RM_ASSERT(!s->shape.in, "step %lld is listened to by a state whose arrays lie far away",
+              (long long)point->step);
+    state_receive_begin(s);
+    atomic_store_explicit(&s->header->partial, 1, memory_order_release);
+    state_order();
+    for (int i = 0; i < s->pieces; i++)
+        atomic_store_explicit(&s->stamp[i], point->step, memory_order_relaxed);
+    s->header->point[0] = *point;
+    s->header->place[0] = STATE_HOME;
+    atomic_store_explicit(&s->header->current, 1, memory_order_release);
+}
+
+bool state_listens(const struct state *s, struct state_point *out)
+{
+    const struct state_point *now = state_current(s);
+    if (!now || !is_partial(s))
+        return false;
+    if (out)
+        *out = *now;
+    return true;
+}
+
+/* What its pieces' sums say of them was worked out before all of them had come. */
+void state_listen_end(struct state *s)
+{
+    RM_ASSERT(state_current(s) && is_partial(s), "%d pieces have come, and nobody listens", s->pieces);
+    atomic_store_explicit(&s->header->proven, 0, memory_order_release);
+    state_order();
+    FAULT("listen-whole");
+    atomic_store_explicit(&s->header->partial, 0, memory_order_release);
 }
 
 int state_receive_end(struct state *s, const struct state_point *point, struct error *err)
@@ -568,7 +613,7 @@ static void describe_update(const struct state *s, int b, struct state_update *o
 bool state_kept(const struct state *s, struct state_update *out)
 {
     const struct state_point *now = state_current(s);
-    int b = now ? find_update(s, now->step) : -1;
+    int b = now && !is_partial(s) ? find_update(s, now->step) : -1;
     if (b < 0)
         return false;
     describe_update(s, b, out);

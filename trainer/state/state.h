@@ -109,6 +109,16 @@ void state_receive_begin(struct state *s);
 int state_receive_end(struct state *s, const struct state_point *point, struct error *err);
 int state_zero_moments(struct state *s, struct error *err);
 
+/* Listening: a state comes in part by part while those who hold it train on, and nothing is held until
+ * listen_end says that all of it has come. From listen_begin on the memory counts as of that step: updates
+ * are received and applied as to a state that is held, to what has come and to what has not, and what comes
+ * then, written over the arrays, is of the step that is counted now. Only where the arrays are near. Who dies
+ * meanwhile leaves nothing. */
+void state_listen_begin(struct state *s, const struct state_point *point);
+/* Which step what comes is to be of; false where none is listened to. */
+bool state_listens(const struct state *s, struct state_point *out);
+void state_listen_end(struct state *s);
+
 /* Whether this process may touch the words themselves. */
 bool state_words_are_near(struct state *s);
 

@@ -40,6 +40,7 @@ struct state_header {
     uint8_t identity[RM_HASH_BYTES];
     _Atomic uint32_t proven;  /* each piece's sum is that of its bits; 0: they are to be made anew */
     _Atomic uint32_t current; /* 0: nothing held; 1, 2: point[current - 1] is the state */
+    _Atomic uint32_t partial; /* of that state not all arrays are there yet: it is not held */
     struct state_point point[2];
     uint32_t place[2];                    /* of each point: enum state_place_of */
     struct state_record_update update[2]; /* of each buffer */

@@ -609,6 +609,22 @@ Test(agent, a_probe_goes_to_the_trainer_and_what_it_found_to_the_coordinator)
     end(&p);
 }
 
+Test(agent, to_listen_is_told_to_the_trainer_and_what_it_heard_to_the_coordinator)
+{
+    struct play p;
+    start(&p);
+    struct message m;
+    message_init(&m, MSG_LISTEN);
+    m.listen.sources_count = 2;
+    control(&p, &m);
+    cr_assert_eq(sent(&p, AGENT_SEND_LINK, MSG_LISTEN)->listen.sources_count, 2);
+    message_init(&m, MSG_HEARD);
+    m.heard.state = (struct msg_state){.held = true, .step = 9};
+    from_trainer(&p, &m);
+    cr_assert_eq(sent(&p, AGENT_SEND_CONTROL, MSG_HEARD)->heard.state.step, 9);
+    end(&p);
+}
+
 Test(agent, how_long_to_train_between_two_checkpoints_goes_to_the_trainer)
 {
     struct play p;

@@ -31,6 +31,8 @@ struct story {
     int64_t round, generation;
     struct message form, publish;
     struct rdzv_recovery recovery;
+    bool listening; /* who is told to listen does; else it says at once that it can't */
+    int deaf;       /* worker that has to say so; -1: none */
     struct str log;
     int ended; /* -1: not yet */
 };
@@ -89,6 +91,8 @@ PLAYED void note_send(struct story *s, const struct rdzv_action *a)
     }
     if (m->type == MSG_PUBLISH)
         message_copy(&s->publish, m);
+    if (m->type == MSG_LISTEN && !s->listening)
+        s->deaf = worker_at(s, a->send.conn[0]);
 }
 
 PLAYED void note(struct story *s, const struct rdzv_action *a)
@@ -110,6 +114,19 @@ PLAYED void note(struct story *s, const struct rdzv_action *a)
     }
 }
 
+PLAYED void play(struct story *s, const struct rdzv_event *e);
+
+PLAYED void cant_listen(struct story *s)
+{
+    struct message m;
+    message_init(&m, MSG_HEARD);
+    m.term = 1;
+    text_copy(m.heard.why, sizeof m.heard.why, "as the story goes");
+    struct rdzv_event e = {.kind = RDZV_MESSAGE, .conn = s->conn[s->deaf], .message = &m};
+    s->deaf = -1;
+    play(s, &e);
+}
+
 PLAYED void play(struct story *s, const struct rdzv_event *e)
 {
     rdzv_step(s->st, e, s->now, s->out);
@@ -117,6 +134,8 @@ PLAYED void play(struct story *s, const struct rdzv_event *e)
     s->most_bodies = s->out->arena.used > s->most_bodies ? s->out->arena.used : s->most_bodies;
     for (int i = 0; i < s->out->count; i++)
         note(s, &s->out->action[i]);
+    if (s->deaf >= 0)
+        cant_listen(s);
 }
 
 PLAYED void story_begin(struct story *s, struct rdzv_settings settings)
@@ -126,7 +145,7 @@ PLAYED void story_begin(struct story *s, struct rdzv_settings settings)
     s->out = calloc(1, sizeof *s->out);
     s->now = RM_S;
     s->st = rdzv_open(&settings, s->now);
-    s->ended = -1;
+    s->ended = s->deaf = -1;
     s->round = 1;
     for (int w = 0; w < RM_WORKERS_MAX; w++) {
         s->conn[w] = -1;

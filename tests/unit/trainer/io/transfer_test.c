@@ -346,7 +346,7 @@ Test(transfer, a_request_of_an_unknown_kind_is_answered_with_nothing_held, .init
 {
     struct holder source;
     struct transfer_request request = {
-        .magic = TRANSFER_MAGIC, .kind = TRANSFER_SHARE + 1, .step = 12, .lineage = {7}, .count = 10};
+        .magic = TRANSFER_MAGIC, .kind = TRANSFER_BLOCK_WORDS + 1, .step = 12, .lineage = {7}, .count = 10};
     struct handshake_claim claim = {.purpose = HANDSHAKE_TRANSFER};
     uint8_t answer[sizeof(struct transfer_reply) + 1];
     struct transfer_reply reply;

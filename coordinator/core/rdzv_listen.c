@@ -1,0 +1,62 @@
+/* Tells newcomers to whom they listen, and takes them in once they hold what the others do. */
+#include "coordinator/core/rdzv_listen.h"
+
+#include "common/base/assert.h"
+#include "coordinator/core/rdzv_base.h"
+#include "coordinator/core/rdzv_out.h"
+#include "coordinator/core/rdzv_ring.h"
+#include "coordinator/core/rdzv_stop.h"
+
+void rdzv_listen(const struct turn *turn, struct rdzv_worker *w)
+{
+    struct rdzv *st = turn->st;
+    RM_ASSERT(w->rank < 0 && st->world > 0, "worker %d listens to a ring of %d, as rank %d",
+              rdzv_index(st, w), st->world, w->rank);
+    struct message *m = rdzv_send(turn, MSG_LISTEN);
+    for (int r = 0; r < st->world; r++)
+        rdzv_fill_member(st, &m->listen.source[m->listen.sources_count++], st->member[r]);
+    rdzv_send_to(turn, w);
+    w->listening = LISTENING_NOW;
+    w->listen_said = true;
+    rdzv_say(st, "worker %d listens to %d workers until it holds their state", rdzv_index(st, w), st->world);
+}
+
+void rdzv_heard(const struct turn *turn, struct rdzv_worker *w, const struct msg_heard *m)
+{
+    struct rdzv *st = turn->st;
+    if (w->listening != LISTENING_NOW)
+        return; /* it was called in meanwhile */
+    w->listening = m->state.held ? LISTENING_HOLDS : LISTENING_CANT;
+    if (m->state.held)
+        rdzv_say(st, "worker %d has heard all of step %lld", rdzv_index(st, w), (long long)m->state.step);
+    else
+        rdzv_say(st, "worker %d can't get the state while others train: %s", rdzv_index(st, w), m->why);
+}
+
+static bool call_in(const struct turn *turn, enum rdzv_listening which)
+{
+    struct rdzv *st = turn->st;
+    bool any = false;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        bool there = w->presence == PRESENT && w->trainer_pid && !w->released && !w->leaving;
+        if (w->listening != which || !there || w->rank >= 0 || w->stopped_round == st->round ||
+            w->asked != RM_NEVER)
+            continue;
+        w->must_stop = st->state == RDZV_QUIESCING;
+        rdzv_stop_one(turn, w);
+        any = true;
+    }
+    return any;
+}
+
+bool rdzv_listen_is_over(const struct turn *turn, bool needed)
+{
+    const struct rdzv *st = turn->st;
+    RM_ASSERT(st->state == RDZV_QUIESCING || st->state == RDZV_GATHERING,
+              "who listens is called in, round %lld", (long long)st->round);
+    bool planned = st->state == RDZV_QUIESCING && st->stop_at == STOP_BOUNDARY;
+    if ((planned || needed) && call_in(turn, LISTENING_HOLDS))
+        return true;
+    return needed && call_in(turn, LISTENING_NOW);
+}

@@ -1,0 +1,56 @@
+"""A newcomer gets the state while the others train on: they make steps whatever it does, and the run ends as an undisturbed one."""
+
+import json
+import os
+import signal
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+import rig
+
+STEPS = 200
+# 1.6 million parameters: dozens of blocks, and steps of some milliseconds.
+FIELDS = {"trainer__steps": STEPS, "trainer__batch__lanes": 8, "trainer__batch__laneSequences": 1, "trainer__model__width": 128, "trainer__model__layers": 8,
+          "trainer__model__context": 16}
+FEW = 15
+
+
+def stands_still(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0] == "T"
+    except OSError:
+        return False
+
+
+def status_of(run):
+    with urllib.request.urlopen(f"http://{run.the('started')['address']}/v1/status", timeout=rig.DEADLINE_S) as answer:
+        return json.load(answer)
+
+
+def who_stands_still(run):
+    found = []
+    rig.until(lambda: found.extend(pid for pid in run.left_over() if stands_still(pid)) or found, "the newcomer stands still", rig.DEADLINE_S)
+    return found[0]
+
+
+@pytest.mark.parametrize("block", [2, 11])
+@pytest.mark.parametrize("workers, drills", [(2, []), (3, ["--drill", "kill:1@40"])])
+def test_the_others_make_their_steps_while_a_newcomer_gets_the_state(tmp_path, launch, reference, workers, drills, block):
+    """It stands still in the midst of what it pulls, and is let go when the others have made many steps, and lost one of them."""
+    job = rig.make_job(tmp_path, workers__target=workers, workers__min=1, **FIELDS)
+    run = launch(job, "--drill", "join@5", *drills, env={"RINGMASTER_FAULT": f"listen-block:{block}@{workers}/stop"})
+    run.read_until("ringFormed")
+    newcomer = who_stands_still(run)
+    run.read_until("step", step=max(status_of(run)["progress"]["step"], 45 if drills else 0) + FEW)
+    assert stands_still(newcomer) and not run.of("workerJoined"), run.tail()
+    os.kill(newcomer, signal.SIGCONT)
+    run.read_until("workerJoined")
+    run.wait()
+    complete = rig.check_complete(run, last=STEPS)
+    assert complete["weightsSha256"] == reference(**FIELDS)[0], run.tail()
+    assert run.the("workerJoined")["worker"] == workers
+    joined = run.of("recovered")[-1]
+    assert joined["cause"] == "WorkerJoined" and joined["stepsRedone"] == 0, run.tail()
+    assert run.of("ringFormed")[-1]["world"] == (3 if drills else workers + 1)

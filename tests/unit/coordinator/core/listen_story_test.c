@@ -1,0 +1,183 @@
+/* Newcomers who listen to a ring before they are of it. */
+#include "tests/unit/coordinator/core/story.h"
+
+/* Workers 0 and 1 train, and worker 2 has come and was told to listen. */
+static void let_one_listen(struct story *s, int min)
+{
+    story_begin(s, story_settings(min));
+    s->listening = true;
+    train_with(s, 2);
+    progress(s, 0, 5);
+    progress(s, 1, 5);
+    act_on(s, CAUSE_WORKER_JOINED, 2);
+    expect_workers(s, 7);
+    hello(s, 2, -1);
+}
+
+static void heard(struct story *s, int w, int64_t step)
+{
+    struct message m;
+    message_init(&m, MSG_HEARD);
+    m.heard.state = state_of(step);
+    hear(s, w, &m);
+}
+
+Test(listen, a_newcomer_listens_to_all_members_and_stops_nobody)
+{
+    struct story s;
+    let_one_listen(&s, 2);
+    cr_assert(said(&s, "send 2 listen g=1.1 sources=[0 1]"), "%s", str_text(&s.log));
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING);
+    after(&s, RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "it is waited for by nobody");
+    cr_assert_eq(times_said(&s, " listen "), 1);
+    story_end(&s);
+}
+
+Test(listen, who_holds_what_the_others_do_is_told_to_stop_when_they_have_and_keeps_it)
+{
+    struct story s;
+    let_one_listen(&s, 2);
+    forget(&s);
+    heard(&s, 2, 6);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING);
+    cr_assert(said(&s, "send 0,1 stop g=1.1 round=2 at=boundary"), "%s", str_text(&s.log));
+    cr_assert_not(said(&s, "send 2 stop"), "it has to hear the last step, too");
+    stopped(&s, 0, 8, 8);
+    stopped(&s, 1, 8, 8);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING);
+    cr_assert(said(&s, "send 2 stop"), "%s", str_text(&s.log));
+    stopped(&s, 2, 8, 8);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING);
+    cr_assert_eq(s.form.form.count, 3);
+    cr_assert_eq(s.form.form.member[2].role, ROLE_KEEP);
+    cr_assert_eq(s.form.form.sources_count, 0);
+    story_end(&s);
+}
+
+Test(listen, who_is_one_step_behind_gets_one_update)
+{
+    struct story s;
+    let_one_listen(&s, 2);
+    heard(&s, 2, 6);
+    stopped(&s, 0, 8, 8);
+    stopped(&s, 1, 8, 8);
+    stopped(&s, 2, 7, 7);
+    cr_assert_eq(s.form.form.member[2].role, ROLE_CATCH_UP);
+    story_end(&s);
+}
+
+Test(listen, who_is_further_behind_is_left_out_and_listens_anew)
+{
+    struct story s;
+    let_one_listen(&s, 2);
+    heard(&s, 2, 6);
+    stopped(&s, 0, 8, 8);
+    stopped(&s, 1, 8, 8);
+    forget(&s);
+    stopped(&s, 2, 6, 6);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING);
+    cr_assert_eq(s.form.form.count, 2, "nobody waits until it has all of the state");
+    ready(&s, 0, 8);
+    ready(&s, 1, 8);
+    cr_assert(said(&s, "send 2 listen g=1.2"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* Steps are too short for it. */
+Test(listen, who_is_left_out_twice_gets_the_state_as_a_ring_is_formed)
+{
+    struct story s;
+    let_one_listen(&s, 2);
+    for (int i = 0; i < 2; i++) {
+        heard(&s, 2, 6);
+        stopped(&s, 0, 8, 8);
+        stopped(&s, 1, 8, 8);
+        stopped(&s, 2, 6, 6);
+        ready(&s, 0, 8);
+        ready(&s, 1, 8);
+    }
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "it joins");
+    stopped(&s, 0, 8, 8);
+    stopped(&s, 1, 8, 8);
+    stopped(&s, 2, 6, 6);
+    cr_assert_eq(s.form.form.count, 3);
+    cr_assert_eq(s.form.form.member[2].role, ROLE_RECEIVE);
+    story_end(&s);
+}
+
+Test(listen, a_ring_that_breaks_is_formed_without_it_and_it_goes_on)
+{
+    struct story s;
+    let_one_listen(&s, 1);
+    forget(&s);
+    fault_of(&s, 0, FAULT_RING, 1, 5);
+    closed(&s, 1);
+    cr_assert_not(said(&s, "send 2 "), "%s", str_text(&s.log));
+    stopped(&s, 0, 5, 5);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING);
+    cr_assert_eq(s.form.form.count, 1);
+    ready(&s, 0, 5);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING);
+    cr_assert_not(said(&s, "listen"), "it still does");
+    heard(&s, 2, 7);
+    after(&s, 200 * RM_MS); /* worker 1 is expected, too */
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING);
+    story_end(&s);
+}
+
+Test(listen, where_too_few_are_left_without_it_it_is_called_in_and_receives)
+{
+    struct story s;
+    let_one_listen(&s, 2);
+    forget(&s);
+    fault_of(&s, 0, FAULT_RING, 1, 5);
+    closed(&s, 1);
+    stopped(&s, 0, 5, 5);
+    cr_assert(said(&s, "send 2 stop"), "%s", str_text(&s.log));
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING);
+    stopped(&s, 2, -1, -1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING);
+    cr_assert_eq(s.form.form.member[1].role, ROLE_RECEIVE);
+    story_end(&s);
+}
+
+Test(listen, who_can_t_gets_the_state_as_the_ring_is_formed)
+{
+    struct story s;
+    let_one_listen(&s, 2);
+    heard(&s, 2, -1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING);
+    stopped(&s, 0, 6, 6);
+    stopped(&s, 1, 6, 6);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", str_text(&s.log));
+    stopped(&s, 2, -1, -1);
+    cr_assert_eq(s.form.form.member[2].role, ROLE_RECEIVE);
+    story_end(&s);
+}
+
+Test(listen, after_a_reconnect_it_is_asked_again)
+{
+    struct story s;
+    let_one_listen(&s, 2);
+    forget(&s);
+    closed(&s, 2);
+    hello(&s, 2, -1);
+    cr_assert(said(&s, "send 2 listen"), "%s", str_text(&s.log));
+    heard(&s, 2, 6);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING);
+    story_end(&s);
+}
+
+Test(listen, the_end_of_the_run_waits_for_nobody_who_listens)
+{
+    struct story s;
+    let_one_listen(&s, 2);
+    progress(&s, 0, 100);
+    progress(&s, 1, 100);
+    finished(&s, 0);
+    finished(&s, 1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_SAVING);
+    cr_assert_not(said(&s, "send 2 save"), "%s", str_text(&s.log));
+    story_end(&s);
+}

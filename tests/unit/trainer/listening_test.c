@@ -1,0 +1,131 @@
+/* Real trainers: one listens to others, who train on. */
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "trainer_rig.h"
+
+static const int all[] = {0, 1, 2};
+
+enum { STEPS = 600, FEW = 10 };
+
+static struct rig *two_that_train(const char *fault)
+{
+    struct rig *rig = rig_open();
+    rig->spec.steps = STEPS;
+    rig->spec.evaluation.every_steps = 0;
+    rig->spec.batch.lane_sequences = 16; /* steps longer than a word and its answer take */
+    rig_spawn(rig, 0, NULL);
+    rig_spawn(rig, 1, NULL);
+    rig_spawn(rig, 2, fault);
+    rig_form(rig, all, 2);
+    rig_until(rig, 0, 3);
+    return rig;
+}
+
+static void listen_to_both(struct rig *rig, int w)
+{
+    struct message *m = calloc(1, sizeof *m);
+    m->type = MSG_LISTEN;
+    m->generation = rig->generation;
+    for (int i = 0; i < 2; i++) {
+        struct msg_member *source = &m->listen.source[m->listen.sources_count++];
+        *source = (struct msg_member){.worker = i, .incarnation = 0xabc0 + (uint64_t)i};
+        text_copy(source->address, sizeof source->address, rig->t[i].up.address);
+    }
+    rig_send(rig, w, m);
+    free(m);
+}
+
+static int64_t hear_all(struct rig *rig, int w)
+{
+    cr_assert(rig_expect(rig, w, MSG_HEARD));
+    cr_assert(rig->message.heard.state.held, "%s", rig->message.heard.why);
+    return rig->message.heard.state.step;
+}
+
+/* Those who train stop at a boundary, then who listens. It comes too late where it was not given the time of
+ * a step; they go on then, and it tries once more. */
+static void join(struct rig *rig, int world)
+{
+    for (int tries = 0; tries < 50; tries++) {
+        rig_stop(rig, all, world, STOP_BOUNDARY);
+        rig_stop(rig, &all[2], 1, STOP_NOW);
+        if (msg_state_equal(&rig->t[2].state, &rig->t[0].state))
+            return;
+        rig_form(rig, all, world);
+        listen_to_both(rig, 2);
+        hear_all(rig, 2);
+    }
+    cr_assert(false, "step %lld, the others' %lld", (long long)rig->t[2].state.step,
+              (long long)rig->t[0].state.step);
+}
+
+/* What it holds is what they hold: they sum the bits of their states in each header. */
+static void expect_a_ring_of_three(struct rig *rig)
+{
+    char digest[RM_HASH_HEX];
+    rig_form(rig, all, 3);
+    cr_assert_eq(rig->role[2], ROLE_KEEP);
+    rig_finish(rig, all, 3, digest);
+}
+
+Test(listening, a_state_comes_in_while_the_others_train_on)
+{
+    struct rig *rig = two_that_train(NULL);
+    listen_to_both(rig, 2);
+    int64_t step = hear_all(rig, 2);
+    rig_until(rig, 0, step + FEW);
+    rig_until(rig, 1, step + FEW);
+    join(rig, 2);
+    expect_a_ring_of_three(rig);
+    rig_close(rig);
+}
+
+Test(listening, one_of_those_it_listens_to_may_die)
+{
+    struct rig *rig = two_that_train(NULL);
+    listen_to_both(rig, 2);
+    hear_all(rig, 2);
+    rig_kill(rig, 1);
+    rig_stop(rig, all, 1, STOP_NOW);
+    rig_form(rig, all, 1);
+    rig_until(rig, 0, rig->t[0].state.step + FEW);
+    join(rig, 1);
+    rig_spawn(rig, 1, NULL);
+    rig->t[1].state = (struct msg_state){0};
+    expect_a_ring_of_three(rig);
+    rig_close(rig);
+}
+
+/* Wherever it dies, what has come in part is not held; and it gets all of it once more. */
+Test(listening, who_dies_while_it_listens_holds_nothing_and_may_listen_again)
+{
+    static const char *const points[] = {"listen-block:1", "listen-block:2", "listen-update:1",
+                                         "listen-whole"};
+    for (size_t i = 0; i < sizeof points / sizeof *points; i++) {
+        struct rig *rig = two_that_train(points[i]);
+        listen_to_both(rig, 2);
+        while (rig_expect(rig, 2, MSG_HEARD))
+            continue;
+        cr_assert_eq(rig_wait(rig, 2), -SIGKILL, "%s", points[i]);
+        rig_spawn(rig, 2, NULL);
+        cr_assert_not(rig->t[2].state.held && (i == 0 || i == 3), "%s", points[i]);
+        listen_to_both(rig, 2);
+        hear_all(rig, 2);
+        join(rig, 2);
+        expect_a_ring_of_three(rig);
+        rig_close(rig);
+    }
+}
+
+Test(listening, who_listens_to_nobody_that_is_there_says_so)
+{
+    struct rig *rig = two_that_train(NULL);
+    rig_kill(rig, 0);
+    rig_kill(rig, 1);
+    listen_to_both(rig, 2);
+    cr_assert(rig_expect(rig, 2, MSG_HEARD));
+    cr_assert_not(rig->message.heard.state.held);
+    rig_close(rig);
+}
