@@ -1,5 +1,7 @@
 #include "coordinator/settings.h"
 
+#include "common/os/config.h"
+
 static void take_rules(const struct job_spec *spec, struct rdzv_settings *s)
 {
     static const enum rdzv_rule means[] = {[JOB_RULE_NONE] = RULE_COUNTS,
@@ -22,6 +24,7 @@ struct rdzv_settings settings_of(const struct coordinator_options *options)
         .steps = job_restarts(spec) ? 1 : spec->steps,
         .program = job_restarts(spec),
         .brought = job_is_elastic(spec),
+        .listens = config_get(CONFIG_LISTEN),
         .gpus = spec->device == JOB_DEVICE_GPU,
         .reads_files = !job_restarts(spec) && !job_is_elastic(spec) && !job_data_is_remote(spec),
         .exact = spec->reduction == JOB_EXACT,

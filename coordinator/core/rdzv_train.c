@@ -115,7 +115,8 @@ static void ask_to_listen(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
     int stay = st->world - rdzv_will_members(st) - rdzv_relief_has_place(st);
-    for (int i = 0; i < RM_WORKERS_MAX && stay < rdzv_members_max(st) && !st->settings.program; i++) {
+    bool may = st->settings.listens && !st->settings.program;
+    for (int i = 0; i < RM_WORKERS_MAX && stay < rdzv_members_max(st) && may; i++) {
         struct rdzv_worker *w = &st->worker[i];
         bool again = w->listening == LISTENING_NOW && !w->listen_said && w->presence == PRESENT;
         if (again || (w->listening == LISTENING_NOT && wants_to_join(st, w)))

@@ -67,6 +67,7 @@ struct rdzv_settings {
     rm_time
         max_loss; /* checkpoint.maxLoss, where the time between checkpoints is chosen here; 0: it is not */
     rm_time save_least, believed; /* interval.h's; 0: a minute, a day */
+    bool listens;                 /* newcomers get a ring's state while it trains (rdzv_listen.h) */
     bool gpus;                    /* workers compute on them, and may have a second way for a step's words */
     bool brought;                 /* the first weights are what each worker's program begins with */
     bool reads_files;             /* each trainer reads the data by itself, from a folder that it sees */

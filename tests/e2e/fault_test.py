@@ -68,16 +68,6 @@ def pair(tmp_path, finish, launch, reference, fault):
     check_same_end(run, job, finish, reference)
 
 
-def refilled(tmp_path, finish, launch, reference, fault):
-    """Of two workers who have to be two, one leaves as another one comes: all wait until that one has the state, and somebody dies."""
-    job = job_in(tmp_path, workers__target=2, workers__min=2)
-    run = finish(job, "--drill", "join@30", "--drill", "term:1@30", env={"RINGMASTER_FAULT": fault})
-    check_struck(run, fault)
-    assert run.code == 0, run.tail()
-    rig.check_steps(run, last=STEPS)
-    check_same_end(run, job, finish, reference)
-
-
 def alone(tmp_path, finish, launch, reference, fault):
     """The same, but `run` itself is what dies."""
     job = job_in(tmp_path)
@@ -184,7 +174,7 @@ def fetched(tmp_path, finish, launch, reference, fault, s3):
     assert s3.uploads() == []
 
 
-STORIES = {story.__name__: story for story in (busy, pair, refilled, alone, resumed, again, anew, damaged, generated)}
+STORIES = {story.__name__: story for story in (busy, pair, alone, resumed, again, anew, damaged, generated)}
 BUCKET_STORIES = {story.__name__: story for story in (bucket, fetched)}
 
 

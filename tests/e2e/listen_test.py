@@ -40,7 +40,7 @@ def who_stands_still(run):
 def test_the_others_make_their_steps_while_a_newcomer_gets_the_state(tmp_path, launch, reference, workers, drills, block):
     """It stands still in the midst of what it pulls, and is let go when the others have made many steps, and lost one of them."""
     job = rig.make_job(tmp_path, workers__target=workers, workers__min=1, **FIELDS)
-    run = launch(job, "--drill", "join@5", *drills, env={"RINGMASTER_FAULT": f"listen-block:{block}@{workers}/stop"})
+    run = launch(job, "--drill", "join@5", *drills, env={"RINGMASTER_LISTEN": "1", "RINGMASTER_FAULT": f"listen-block:{block}@{workers}/stop"})
     run.read_until("ringFormed")
     newcomer = who_stands_still(run)
     run.read_until("step", step=max(status_of(run)["progress"]["step"], 45 if drills else 0) + FEW)

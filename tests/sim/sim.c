@@ -189,6 +189,7 @@ static void begin(struct sim *sim)
                                            .end_timeout = 40 * RM_S,
                                            .leave_unsaved = sim_chance(sim, 10)};
     text_copy(sim->settings.job, sizeof sim->settings.job, "sim");
+    sim->settings.listens = sim->listens;
     beside_settle(sim, &sim->settings);
     if (sim->replay)
         replay_settings(sim);
@@ -602,7 +603,7 @@ static void reset(struct sim *sim, uint64_t seed)
     struct elastic_out *eout = sim->eout;
     char(*tail)[TAIL_WIDTH] = sim->tail;
     enum plant plant = sim->plant;
-    bool trace = sim->trace, crowd = sim->crowd;
+    bool trace = sim->trace, crowd = sim->crowd, listens = sim->listens;
     uint32_t without = sim->without;
     struct replay *replay = sim->replay;
     memset(sim, 0, offsetof(struct sim, node));
@@ -613,6 +614,7 @@ static void reset(struct sim *sim, uint64_t seed)
     sim->plant = plant;
     sim->trace = trace;
     sim->crowd = crowd;
+    sim->listens = listens;
     sim->without = without;
     sim->replay = replay;
     sim->seed = sim->rng = seed;

@@ -412,6 +412,7 @@ struct sim {
     int64_t tail_lines;
     enum plant plant;
     bool crowd;            /* as many workers as a job may have, most of which join at once */
+    bool listens;          /* newcomers get the state while others train (--listen) */
     struct replay *replay; /* NULL: the seed draws what happens */
     struct scenario scenario;
     struct ev *heap;

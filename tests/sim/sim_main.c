@@ -1,9 +1,10 @@
-/* sim [--seeds A..B] [--seed N] [--crowd] [--trace] [--without MASK] [--plant BUG] [--expect-found]
- * [--counts]
+/* sim [--seeds A..B] [--seed N] [--crowd] [--listen] [--trace] [--without MASK] [--plant BUG]
+ * [--expect-found] [--counts]
  *
  * Runs each seed and prints the first violation of those that fail, the end of their trace, and which of the
  * harms are needed for it. --crowd: with up to as many workers as there may be, most of which join at once;
- * each seed is another history then. --counts prints what was really tried. Exit 0: none failed (with
+ * each seed is another history then. --listen: newcomers get the state while others train. --counts prints
+ * what was really tried. Exit 0: none failed (with
  * --expect-found: at least one did, and failed again in the same way when it was run a second time). */
 #include <getopt.h>
 #include <inttypes.h>
@@ -20,7 +21,7 @@ struct options {
     uint64_t first, last;
     enum plant plant;
     uint32_t without;
-    bool crowd, trace, expect_found, counts;
+    bool crowd, listens, trace, expect_found, counts;
 };
 
 struct sums {
@@ -49,8 +50,10 @@ static bool read_seeds(const char *text, struct options *o)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: sim [--seeds A..B | --seed N] [--crowd] [--trace] [--without MASK] [--plant BUG] "
-                    "[--expect-found] [--counts]\nbugs:");
+    fprintf(
+        stderr,
+        "usage: sim [--seeds A..B | --seed N] [--crowd] [--listen] [--trace] [--without MASK] [--plant BUG] "
+        "[--expect-found] [--counts]\nbugs:");
     for (int i = 1; i < PLANTS; i++)
         fprintf(stderr, " %s", plant_names[i]);
     fprintf(stderr, "\n");
@@ -59,10 +62,11 @@ static int usage(void)
 
 static bool read_options(int argc, char **argv, struct options *o)
 {
-    static const struct option names[] = {
-        {"seeds", 1, 0, 's'},        {"seed", 1, 0, 's'},    {"crowd", 0, 0, 'r'},
-        {"trace", 0, 0, 't'},        {"without", 1, 0, 'w'}, {"plant", 1, 0, 'p'},
-        {"expect-found", 0, 0, 'f'}, {"counts", 0, 0, 'c'},  {0}};
+    static const struct option names[] = {{"seeds", 1, 0, 's'},        {"seed", 1, 0, 's'},
+                                          {"crowd", 0, 0, 'r'},        {"trace", 0, 0, 't'},
+                                          {"without", 1, 0, 'w'},      {"plant", 1, 0, 'p'},
+                                          {"expect-found", 0, 0, 'f'}, {"counts", 0, 0, 'c'},
+                                          {"listen", 0, 0, 'l'},       {0}};
     int c;
     *o = (struct options){.first = 1, .last = 300};
     while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
@@ -74,6 +78,7 @@ static bool read_options(int argc, char **argv, struct options *o)
         if (c == 'w')
             o->without = (uint32_t)strtoul(optarg, NULL, 0);
         o->crowd = o->crowd || c == 'r';
+        o->listens = o->listens || c == 'l' || o->plant == PLANT_LISTENER_HOLDS;
         o->trace = o->trace || c == 't';
         o->expect_found = o->expect_found || c == 'f';
         o->counts = o->counts || c == 'c';
@@ -185,6 +190,7 @@ static int run_all(struct sim *sim, const struct options *o)
     struct sums sums = {0};
     sim->plant = o->plant;
     sim->crowd = o->crowd;
+    sim->listens = o->listens;
     for (uint64_t seed = o->first; seed <= o->last; seed++) {
         sim->trace = o->trace;
         sim->without = o->without;

@@ -4,7 +4,9 @@
 /* Workers 0 and 1 train, and worker 2 has come and was told to listen. */
 static void let_one_listen(struct story *s, int min)
 {
-    story_begin(s, story_settings(min));
+    struct rdzv_settings settings = story_settings(min);
+    settings.listens = true;
+    story_begin(s, settings);
     s->listening = true;
     train_with(s, 2);
     progress(s, 0, 5);
