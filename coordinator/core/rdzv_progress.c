@@ -107,6 +107,8 @@ static void hear_pace(const struct turn *turn, struct rdzv_worker *w, const stru
                                                  [SLOW_BY_STOLEN_TIME] =
                                                      ": its machine's host gives processors to others"};
     char why[MSG_DETAIL_MAX];
+    RM_ASSERT(p->pace.by >= 0 && p->pace.by < SLOW_BYS, "worker %d is slow by %d", rdzv_index(turn->st, w),
+              (int)p->pace.by);
     bool known = w->paced == w->incarnation && w->pace.slow;
     bool begins = p->pace.slow > 0 && !known, again = w->state.held && p->step <= w->state.step;
     if (p->step_time <= 0 || again)
@@ -131,6 +133,7 @@ static void learn_of_transport(struct rdzv *st, const struct msg_progress *p)
         *t = (struct rdzv_transport){.ring = st->ring};
     if (p->step < t->step)
         return;
+    RM_ASSERT(p->step >= 0, "a step's way is told of step %lld", (long long)p->step);
     t->step = p->step;
     t->used = p->second.used;
     if (t->used || *p->second.why)

@@ -188,7 +188,7 @@ DEVICE void norm_back_share(const struct norm_back_args *a, float *to, int32_t f
 
 /* ---- the way back of rows that a warp keeps ---- */
 
-/* Of one lane: a row's eights, and its columns' part of the gradients of weight and bias. */
+/* What one lane has: a row's eights, and its columns' part of the gradients of weight and bias. */
 struct norm_back_kept {
     float dy[NORM_EIGHTS][OPERAND_EIGHT], n[NORM_EIGHTS][OPERAND_EIGHT];
     float weight[NORM_EIGHTS][OPERAND_EIGHT], bias[NORM_EIGHTS][OPERAND_EIGHT];
