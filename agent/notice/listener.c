@@ -256,6 +256,8 @@ static int open_parts(struct listener *l, struct error *err)
         return -1;
     if (host && port && !l->starts) /* who starts asks by itself */
         return open_node(l, host, port, err);
+    if (!watch.base)
+        return 0;
     watch.http = l->http;
     text_copy(l->at, sizeof l->at, watch.base);
     return metadata_watch_open(&l->watch, l->loop, &watch, err);

@@ -321,6 +321,14 @@ def test_who_is_to_let_its_machine_go_has_to_ask_the_metadata_itself(pods):
         assert worker.wait() == 2 and why in worker.text(), worker.text()
 
 
+def test_a_worker_to_whom_its_machine_does_not_belong_and_who_asks_nobody_works(pods):
+    group = pods(20)
+    workers = [group.worker(i, env={"RINGMASTER_METADATA_START": "false"}) for i in range(3)]
+    group.coordinator()
+    for worker in workers:
+        assert worker.wait() == 0, group.tail()
+
+
 def test_the_rig_begins_with_azures_events_by_its_own_words_alone():
     def says(metadata, body, headers):
         connection = http.client.HTTPConnection("127.0.0.1", metadata.server.server_port, timeout=30)

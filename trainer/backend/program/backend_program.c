@@ -411,7 +411,8 @@ static int end_lanes(struct backend_program *p, uint32_t *ret_more, struct error
     int handed = p->handed;
     if (add_pending(p, err) < 0)
         return -1;
-    *ret_more = handed ? (uint32_t)((clock_now() - begun) / handed / RM_US) : 0;
+    const rm_time each = handed ? (clock_now() - begun) / handed / RM_US : 0;
+    *ret_more = each < INT32_MAX ? (uint32_t)each : INT32_MAX; /* as what it is added to */
     return 0;
 }
 
