@@ -10,7 +10,10 @@
  * A change costs nobody a bit: words are integers, whose sum is the same by whomever a lane was computed.
  * Where they are not (reduction: fast), shares stay as they are. Only headers of a step that fits are heard,
  * once each: a pass that is repeated has the shares of the first one. Where a ring breaks the next one begins
- * from the usual shares, whatever some have heard of the last header. */
+ * from the usual shares, whatever some have heard of the last header.
+ *
+ * Two releases that share lanes out differently can't be in one ring: whoever changes anything here raises
+ * MSG_PROTOCOL. */
 #ifndef RM_TRAINER_PACE_H
 #define RM_TRAINER_PACE_H
 
