@@ -377,7 +377,6 @@ static int find_data(struct prepared *p, struct corpus **ret, struct error *err)
     return remote_data_open(&p->remote, &p->spec, err);
 }
 
-/* A program brings its own model and data; what can be known is whether it is there. */
 /* What freezing a program takes (rights, an image, pids that are free) only a pod of its own has. */
 static int refuse_freezing(const struct run_options *options, struct error *err)
 {
@@ -388,6 +387,7 @@ static int refuse_freezing(const struct run_options *options, struct error *err)
         options->file);
 }
 
+/* A program brings its own model and data; what can be known is whether it is there. */
 static int prepare_program(struct prepared *p, struct run_options *options, struct error *err)
 {
     if (job_freezes(&p->spec))
