@@ -1,8 +1,7 @@
 """Parts of tools/gpu-check that need several trainers of one GPU: sums by a real NCCL, and what a whole run's steps, losses and starts take.
 Also what a GPU's memory is after the death of who made it."""
 
-import contextlib
-import os
+import lzma
 import statistics
 import time
 
@@ -98,8 +97,6 @@ def unpacked(archive, to):
     """NCCL's library of the pack, None where it has none."""
     if not archive.exists():
         return None
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(to)
-    import lzma  # pylint: disable=import-outside-toplevel  (not each Python has it)
+    to.mkdir()
     (to / NCCL_FILE).write_bytes(lzma.decompress(archive.read_bytes()))
     return to / NCCL_FILE

@@ -1,15 +1,16 @@
 #include "tests/cuda_rig/gpu_arena.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/os/clock.h"
+#include "common/os/shelf.h"
 #include "tests/cuda_rig/on_gpu.h"
 #include "trainer/backend/cuda/driver/kernel.h"
 #include "trainer/backend/cuda/driver/memory.h"
@@ -41,32 +42,6 @@ static void close_gpu(struct arena_gpu *g)
     cuda_driver_free(g->driver);
 }
 
-static int send_descriptor(int to, int fd)
-{
-    char byte = 'x', room[CMSG_SPACE(sizeof fd)] = {0};
-    struct iovec part = {&byte, 1};
-    struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
-    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-    head->cmsg_level = SOL_SOCKET;
-    head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(sizeof fd);
-    memcpy(CMSG_DATA(head), &fd, sizeof fd);
-    return sendmsg(to, &message, 0) == 1 ? 0 : -1;
-}
-
-static int receive_descriptor(int from)
-{
-    int fd = -1;
-    char byte, room[CMSG_SPACE(sizeof fd)];
-    struct iovec part = {&byte, 1};
-    struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
-    if (recvmsg(from, &message, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&message))
-        memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
-    return fd;
-}
-
 /* Kernels over the second half; more of them than end before a signal comes. */
 static int write_on(struct arena_gpu *g, size_t bytes, struct error *err)
 {
@@ -85,17 +60,16 @@ static int write_on(struct arena_gpu *g, size_t bytes, struct error *err)
 }
 
 /* The maker: never returns but by an error. */
-static int make_arena(int socket, size_t bytes, bool inside, struct error *err)
+static int make_arena(const struct shelf *shelf, int ready, size_t bytes, bool inside, struct error *err)
 {
     struct arena_gpu g = {0};
     int fd;
     if (open_gpu(&g, err) < 0 || cuda_memory_open(&g.memory, g.device, bytes, "an arena", err) < 0 ||
         cuda_set_words(&g.stream, g.memory.at, PATTERN, bytes / 2 / sizeof(uint32_t), err) < 0 ||
         cuda_stream_wait(&g.stream, err) < 0 || cuda_memory_export(&g.memory, &fd, err) < 0 ||
-        (inside && write_on(&g, bytes, err) < 0))
+        (inside && write_on(&g, bytes, err) < 0) || shelf_lay(shelf, fd, &bytes, sizeof bytes, err) < 0)
         return -1;
-    if (send_descriptor(socket, fd) < 0)
-        return err_set(err, ERR_MACHINE, "the descriptor could not be handed over: %s", strerror(errno));
+    close(ready);
     if (inside)
         cuda_stream_wait(&g.stream, err);
     for (;;)
@@ -136,28 +110,42 @@ static int take_over(const char *when, int fd, size_t bytes, struct error *err)
     return 0;
 }
 
+/* It has laid the memory there, or has ended. */
+static void wait_for_maker(int ready)
+{
+    char byte;
+    while (read(ready, &byte, 1) < 0 && errno == EINTR)
+        ;
+}
+
 /* The maker's end, and then what it left. The descriptor is this process's alone by then. */
 static int kill_maker(bool inside, size_t bytes, int *ret_fd, struct error *err)
 {
-    int pair[2], status;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-        return err_set(err, ERR_MACHINE, "no pair of sockets: %s", strerror(errno));
+    struct shelf shelf;
+    int ready[2], status;
+    size_t note;
+    if (shelf_open(&shelf, err) < 0)
+        return -1;
+    if (pipe2(ready, O_CLOEXEC) < 0)
+        return err_set(err, ERR_MACHINE, "no pipe: %s", strerror(errno));
     const pid_t maker = fork();
     if (maker == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        close(pair[0]);
-        make_arena(pair[1], bytes, inside, err);
+        close(ready[0]);
+        make_arena(&shelf, ready[1], bytes, inside, err);
         fprintf(stderr, "%s\n", err->text);
         _exit(1);
     }
-    close(pair[1]);
-    *ret_fd = maker < 0 ? -1 : receive_descriptor(pair[0]);
-    close(pair[0]);
+    close(ready[1]);
     if (maker > 0) {
+        wait_for_maker(ready[0]);
         kill(maker, SIGKILL);
         waitpid(maker, &status, 0);
     }
-    return *ret_fd < 0 ? err_set(err, ERR_MACHINE, "the maker of the memory ended before it had it") : 0;
+    close(ready[0]);
+    const bool there = shelf_look(&shelf, ret_fd, &note, sizeof note) && note == bytes;
+    shelf_clear(&shelf);
+    return there ? 0 : err_set(err, ERR_MACHINE, "the maker of the memory ended before it had it");
 }
 
 int gpu_arena(size_t bytes, struct error *err)
