@@ -2,13 +2,15 @@
 #include "gpu_case.h"
 
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "common/os/shelf.h"
 
 enum { WORDS = 1000, MIB = 1 << 20 };
 
@@ -152,34 +154,8 @@ Test(memory, other_threads_read_while_work_goes_on)
 
 /* ---- it outlives its maker ---- */
 
-static void send_fd(int to, int fd)
-{
-    char byte = 'x', room[CMSG_SPACE(sizeof fd)] = {0};
-    struct iovec part = {&byte, 1};
-    struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
-    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-    head->cmsg_level = SOL_SOCKET;
-    head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(sizeof fd);
-    memcpy(CMSG_DATA(head), &fd, sizeof fd);
-    cr_assert_eq(sendmsg(to, &message, 0), 1);
-}
-
-static int receive_fd(int from)
-{
-    int fd = -1;
-    char byte, room[CMSG_SPACE(sizeof fd)];
-    struct iovec part = {&byte, 1};
-    struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
-    cr_assert_eq(recvmsg(from, &message, 0), 1);
-    memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
-    return fd;
-}
-
 /* Writes, exports, and lives until it is killed: with work under way that nobody has waited for. */
-static void make_and_wait(int socket)
+static void make_and_wait(const struct shelf *shelf, int ready)
 {
     struct gpu g;
     int fd;
@@ -191,20 +167,26 @@ static void make_and_wait(int socket)
     GPU_OK(cuda_stream_wait(&s, &gpu_err));
     GPU_OK(cuda_set_words(&s, m.at + MIB, 9, WORDS, &gpu_err));
     GPU_OK(cuda_memory_export(&m, &fd, &gpu_err));
-    send_fd(socket, fd);
+    GPU_OK(shelf_lay(shelf, fd, "x", 1, &gpu_err));
+    close(ready);
     for (;;)
         pause();
 }
 
 Test(memory, its_descriptor_keeps_what_a_killed_process_wrote)
 {
-    int pair[2], status;
-    cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    struct shelf shelf;
+    int ready[2], status, fd;
+    char byte;
+    GPU_OK(shelf_open(&shelf, &gpu_err));
+    cr_assert_eq(pipe2(ready, O_CLOEXEC), 0);
     pid_t maker = fork();
     if (maker == 0)
-        make_and_wait(pair[1]);
-    close(pair[1]);
-    int fd = receive_fd(pair[0]);
+        make_and_wait(&shelf, ready[1]);
+    close(ready[1]);
+    cr_assert_eq(read(ready[0], &byte, 1), 0);
+    cr_assert(shelf_look(&shelf, &fd, &byte, 1));
+    shelf_clear(&shelf);
     kill(maker, SIGKILL);
     cr_assert_eq(waitpid(maker, &status, 0), maker);
     cr_assert(WIFSIGNALED(status));
@@ -224,7 +206,7 @@ Test(memory, its_descriptor_keeps_what_a_killed_process_wrote)
     cuda_stream_clear(&s);
     cuda_memory_clear(&m);
     gpu_close(&g);
-    close(pair[0]);
+    close(ready[0]);
 }
 
 Test(memory, a_descriptor_of_something_else_is_refused)
