@@ -250,7 +250,7 @@ FILLED_IN = {
                 "recompute": False, "reduction": "exact", "allowMixedHardware": False, "isa": "Auto", "device": "auto", "threads": "Auto",
                 "ringStreams": "Auto",
                 "evaluation": {"everySteps": 0, "sequences": 256, "holdOut": 0}},
-    "checkpoint": {"resume": "Auto", "everySteps": 0, "endTimeout": "10m", "keep": 3, "hash": "xxh3", "maxLoss": "30m", "onPreemption": True},
+    "checkpoint": {"resume": "Auto", "everySteps": 0, "endTimeout": "10m", "keep": 3, "hash": "xxh3", "maxLoss": "30m", "onPreemption": True, "process": "None"},
     "elasticity": {"joinWindow": "Auto", "heartbeat": "1s", "lostAfter": "5s", "formTimeout": "10s", "startTimeout": "5m", "stepTimeout": "Auto",
                    "scaleUpCooldown": "0s"},
     "failurePolicy": {"maxRestarts": 5, "within": "1h"},
