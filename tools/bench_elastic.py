@@ -26,13 +26,14 @@ EVENTS = {"kill": "SIGKILL of one of 4", "leave": "one of 4 is told to leave", "
 DRILLS = {"kill": "kill:3", "leave": "term:3", "join": "join"}
 PATIENCE_S = 150
 RESTART, PRELOAD, ELASTIC = "`mode: Restart`", "the same, `preload: [torch]`", "`mode: Elastic`"
+STANDS_BY = "the next process waits with its modules imported"
 TORCHRUN = "torch_elastic.py"
 PEERS = {"torchrun, quick timeouts": [TORCHRUN], "torchrun, its defaults": [TORCHRUN, "--defaults"],
          "torchft, tuned": ["torch_ft.py", "--tuned"], "torchft, as it comes": ["torch_ft.py"]}
 
 
 class TooEarly(RuntimeError):
-    """The drill came before the program had made steps: the machine is slower than --at says."""
+    """The drill came before the program had made steps, or its next processes had their imports: the machine is slower than --at says."""
 
 
 def job(folder, python, workers, mode, save_every):
@@ -80,6 +81,8 @@ def ours(event, python, at_s, mode, save_every):
             steps.look()
             if len(steps.all) < 2:
                 raise TooEarly(f"the program had made no step after {at_s} s: {run.tail()}")
+            if mode == PRELOAD and run.tail().count(STANDS_BY) < before:
+                raise TooEarly(f"not all of the next processes had their imports behind them after {at_s} s: {run.tail()}")
             step_ms = steps.pace_ms()
             first, stood_still = first_step(run, steps, began, mode, after)
             if not first:
@@ -144,12 +147,13 @@ def bench(peer, python, times, at_s, save_every):
             tell(lines, row(event, mode, found, least[RESTART]))
         for name in PEERS:
             other = theirs(peer, python, event, name, times, save_every)
-            if not other:
-                why = f"did not go on within {PATIENCE_S} s" if other is not None else "not installed"
+            ended = other.get("ended", 0) if other else 0
+            if not other or ended == times:
+                why = "not installed" if other is None else f"a survivor ended, {ended} of {times} times" if ended else f"did not go on within {PATIENCE_S} s"
                 tell(lines, f"| {EVENTS[event]} | {name} | {why} | | | | | |")
                 continue
             version = other["torch"]
-            tell(lines, row(event, name, other["found"], least[RESTART]))
+            tell(lines, row(event, name + (f"; of {times} times a survivor ended {ended}" if ended else ""), other["found"], least[RESTART]))
             mode = ELASTIC if name.startswith("torchft") else RESTART
             peers = statistics.median(other["stoodStill"])
             rows.append((f"a program, {EVENTS[event]}, {mode} against {name}", f"{least[mode]:.2f} s", f"{peers:.2f} s",

@@ -28,13 +28,13 @@ class Steps:
         self.read += len(whole)
         self.all += [json.loads(line) for line in whole.splitlines()]
 
-    def wait(self, wanted, patience_s):
-        """The first step for which that holds; None where there was none in that time."""
+    def wait(self, wanted, patience_s, given_up=lambda: False):
+        """The first step for which that holds; None where there was none in that time, or none is to be had."""
         end = time.monotonic() + patience_s
         while True:
             self.look()
             found = next((step for step in self.all if wanted(step)), None)
-            if found or time.monotonic() > end:
+            if found or time.monotonic() > end or given_up():
                 return found
             time.sleep(0.005)
 
