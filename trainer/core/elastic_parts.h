@@ -34,6 +34,7 @@ struct elastic {
     struct message next;   /* a newer form that waits for the compute thread to come to rest */
     struct message listen; /* to whom it listens, valid where it does: */
     bool listens, heard;   /* heard: all of a state is there since */
+    int64_t heard_told;    /* others' steps up to this one, so that who made them need not live to; -1: none */
     bool next_set;
     struct msg_loaded loaded;
     bool loaded_set;

@@ -82,6 +82,28 @@ Test(listening, a_state_comes_in_while_the_others_train_on)
     rig_close(rig);
 }
 
+/* Also what those before it made, and also by whoever takes its place: its record has the newest. */
+Test(listening, it_tells_the_steps_that_it_has_heard_with_their_losses)
+{
+    struct rig *rig = two_that_train(NULL);
+    double loss[FEW] = {0};
+    listen_to_both(rig, 2);
+    cr_assert(rig_expect(rig, 2, MSG_PROGRESS));
+    cr_assert_leq(rig->t[2].state.step, 2, "step %lld is the first that it tells", (long long)rig->t[2].state.step);
+    int64_t step = hear_all(rig, 2);
+    cr_assert_eq(rig->t[2].state.step, step);
+    loss[0] = rig->t[2].loss;
+    rig_until(rig, 0, step);
+    cr_assert_eq(loss[0], rig->t[0].loss);
+    rig_kill(rig, 2);
+    rig_spawn(rig, 2, NULL);
+    cr_assert(rig_expect(rig, 2, MSG_PROGRESS));
+    loss[1] = rig->t[2].loss;
+    rig_until(rig, 0, rig->t[2].state.step);
+    cr_assert_eq(loss[1], rig->t[0].loss);
+    rig_close(rig);
+}
+
 Test(listening, one_of_those_it_listens_to_may_die)
 {
     struct rig *rig = two_that_train(NULL);
