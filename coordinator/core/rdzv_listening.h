@@ -12,8 +12,8 @@ void rdzv_listen_hello(struct rdzv_worker *w, bool same_trainer);
 void rdzv_listen_stopped(struct rdzv_worker *w);
 /* It has stopped, with less than who receives one update needs to go on from that state. */
 bool rdzv_listen_missed(const struct rdzv_worker *w, const struct msg_state *held);
-/* A ring trains: who had to stop for it, or has stopped only now, and is not in it, has to listen anew; the second time it is given
- * up, and gets the state as a ring is formed: steps are too short for it. */
+/* A ring trains: who had to stop for it, or has stopped only now, and is not in it, has to listen anew; the
+ * second time it is given up, and gets the state as a ring is formed: steps are too short for it. */
 void rdzv_listen_trains(struct rdzv_worker *w);
 
 #endif

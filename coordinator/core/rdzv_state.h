@@ -372,8 +372,8 @@ struct rdzv {
     bool trained;               /* a ring was formed at least once */
     bool found;                 /* this ring was formed by a predecessor */
     int64_t told, evaluated, saved;
-    int64_t known_step;     /* highest committed step anybody reported */
-    double loss, step_time; /* of the newest step told; smoothed ns */
+    int64_t known_step;                           /* highest committed step anybody reported */
+    double loss, step_time;                       /* of the newest step told; smoothed ns */
     struct rdzv_foretold foretold[FORETOLD_KEPT]; /* by step % FORETOLD_KEPT */
     struct {
         int world; /* whose steps step_time is the mean of: a ring's of so many... */

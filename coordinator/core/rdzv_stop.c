@@ -150,7 +150,7 @@ void rdzv_stopped(const struct turn *turn, struct rdzv_worker *w, const struct m
     w->runs = false;
     rdzv_listen_stopped(w);
     if (st->state == RDZV_TRAINING)
-        rdzv_listen_trains(w); /* the others have gone on without it */
+        rdzv_listen_trains(w);   /* the others have gone on without it */
     if (s->round != st->round) { /* of an older round: says nothing, unless a predecessor stopped the ring */
         w->phase = PHASE_STOPPED;
         if (st->found && st->state == RDZV_TRAINING && w->rank >= 0) {

@@ -638,6 +638,10 @@ static void apply(struct sim *sim, struct node *n, struct elastic_result *r)
     case CMD_COMMIT:
         exchange_commit(sim, n);
         break;
+    case CMD_EVALUATE:
+        if (r->outcome == OUTCOME_OK)
+            losses_evaluate(&n->memory.losses, n->memory.step, r->loss);
+        break;
     case CMD_DROP:
         n->memory = (struct content){.update_step = -1};
         break;

@@ -153,8 +153,8 @@ struct elastic_action {
 };
 
 enum {
-    ELASTIC_ACTIONS_MAX = 16 + LOSSES_KEPT,
-    ELASTIC_BODIES_MAX = 32 * 1024 + (int)sizeof(struct msg_probe)
+    ELASTIC_ACTIONS_MAX = 16 + 2 * LOSSES_KEPT,
+    ELASTIC_BODIES_MAX = 48 * 1024 + (int)sizeof(struct msg_probe)
 };
 
 /* The actions of one step, in order. The messages that they point to lie in `bodies` and are void when the

@@ -120,13 +120,14 @@ static int ask_voice(struct voice *v, const struct transfer_request *request, st
 
 static void keep_point(struct hearing *h, int64_t step, const uint8_t *bytes, int losses)
 {
-    size_t k = (size_t)h->listen->want->tensors * 4;
+    size_t k = (size_t)h->listen->want->tensors * 4, known = (size_t)losses * sizeof *h->known.loss;
     memset(&h->next, 0, sizeof h->next);
     h->next.step = h->known.step = step;
     memcpy(h->next.k, bytes, k);
     memcpy(h->next.lineage, bytes + k, RM_HASH_BYTES);
     h->known.count = losses;
-    memcpy(h->known.loss, bytes + k + RM_HASH_BYTES, (size_t)losses * sizeof *h->known.loss);
+    memcpy(h->known.loss, bytes + k + RM_HASH_BYTES, known);
+    memcpy(h->known.held_out, bytes + k + RM_HASH_BYTES + known, known);
     h->next.loss_known = losses_know(&h->known, step, &h->next.loss);
 }
 
@@ -148,7 +149,7 @@ static int read_head(struct voice *v, int64_t wanted, bool *ret_found, struct er
         return 0;
     bool fits = reply.tensors == tensors && reply.losses >= 0 && reply.losses <= LOSSES_KEPT &&
                 (!reply.header_count || reply.header_count == h->update.header_count);
-    size_t update = k + RM_HASH_BYTES + (size_t)reply.losses * sizeof *h->known.loss;
+    size_t update = k + RM_HASH_BYTES + 2 * (size_t)reply.losses * sizeof *h->known.loss;
     size_t length = update + (reply.header_count ? k + (size_t)reply.header_count * 4 : 0);
     uint8_t *bytes = fits ? malloc(length) : NULL;
     uint32_t crc = 0;

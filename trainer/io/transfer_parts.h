@@ -41,7 +41,7 @@ struct transfer_source {
         struct state_point point;
         struct state_arrays arrays;
         struct state_update update;
-        struct ear *ears; /* whom to wake when that is another state */
+        struct ear *ears;     /* whom to wake when that is another state */
         struct losses losses; /* up to that point's step, or none */
     } live; /* what those who listen may read: it stands also while a step is made, until that commits */
     struct transfer_keep keep;

@@ -111,6 +111,13 @@ void transfer_forget_update(struct transfer_source *source)
     pthread_rwlock_unlock(&source->gate);
 }
 
+void transfer_evaluated(struct transfer_source *source, int64_t step, double held_out)
+{
+    pthread_rwlock_wrlock(&source->gate);
+    losses_evaluate(&source->live.losses, step, held_out);
+    pthread_rwlock_unlock(&source->gate);
+}
+
 /* Copies under the gate and sends outside it. -1 also where the state has moved on meanwhile, or its memory
  * is lost. */
 static int send_chunk(const struct service *s, struct memory *in, struct far from, size_t length)

@@ -39,9 +39,10 @@ struct transfer_request {
 };
 
 /* Then one chunk with the exponents (tensors), for a SHARE one with its ranges, then the arrays. For a HEAD
- * one chunk of: exponents (tensors), lineage, losses (doubles, the oldest first), and where header_count is
- * not 0 the update's exponents (tensors) and header words; for a block one of its bytes. NOT_HELD in answer to one of the last three:
- * `step` is what the source holds, -1: nothing now. */
+ * one chunk of: exponents (tensors), lineage, losses (doubles, the oldest first), those of
+ * their evaluations (likewise; NaN: none is known), and where header_count is
+ * not 0 the update's exponents (tensors) and header words; for a block one of its bytes. NOT_HELD in answer
+ * to one of the last three: `step` is what the source holds, -1: nothing now. */
 struct transfer_reply {
     uint32_t status, exact;
     int64_t step, header_count;

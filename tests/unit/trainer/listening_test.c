@@ -89,7 +89,8 @@ Test(listening, it_tells_the_steps_that_it_has_heard_with_their_losses)
     double loss[FEW] = {0};
     listen_to_both(rig, 2);
     cr_assert(rig_expect(rig, 2, MSG_PROGRESS));
-    cr_assert_leq(rig->t[2].state.step, 2, "step %lld is the first that it tells", (long long)rig->t[2].state.step);
+    cr_assert_leq(rig->t[2].state.step, 2, "step %lld is the first that it tells",
+                  (long long)rig->t[2].state.step);
     int64_t step = hear_all(rig, 2);
     cr_assert_eq(rig->t[2].state.step, step);
     loss[0] = rig->t[2].loss;

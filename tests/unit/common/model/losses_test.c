@@ -43,6 +43,26 @@ Test(losses, a_step_told_once_more_is_known_once_and_another_past_is_forgotten)
     expect(&l, 9, 9);
 }
 
+Test(losses, an_evaluation_is_known_of_its_step_whoever_tells_it)
+{
+    struct losses mine = known(3, 6), from = known(5, 7);
+    double loss;
+    losses_evaluate(&mine, 4, 0.5);
+    losses_evaluate(&mine, 9, 0.5);
+    losses_evaluate(&from, 6, 0.25);
+    losses_take(&mine, &from);
+    expect(&mine, 3, 7);
+    cr_assert(losses_know_evaluation(&mine, 4, &loss) && loss == 0.5);
+    cr_assert(losses_know_evaluation(&mine, 6, &loss) && loss == 0.25);
+    cr_assert_not(losses_know_evaluation(&mine, 5, &loss) || losses_know_evaluation(&mine, 9, &loss));
+    for (int64_t step = 8; step < 4 + LOSSES_KEPT; step++)
+        losses_add(&mine, step, loss_of(step));
+    cr_assert(losses_know_evaluation(&mine, 4, &loss) && losses_know_evaluation(&mine, 6, &loss));
+    losses_add(&mine, 4 + LOSSES_KEPT, loss_of(4 + LOSSES_KEPT));
+    cr_assert_not(losses_know_evaluation(&mine, 4, &loss));
+    cr_assert(losses_know_evaluation(&mine, 6, &loss) && loss == 0.25);
+}
+
 Test(losses, whatever_another_one_knows_is_added)
 {
     struct losses l = known(3, 6), more = known(5, 9), all = known(1, 9), newest = known(10, 10), none = {0};

@@ -149,6 +149,22 @@ Test(listen, what_it_has_heard_is_told_in_its_place_and_leaves_no_step_out)
     story_end(&s);
 }
 
+Test(listen, an_evaluation_that_it_has_heard_of_is_told_unless_members_may_tell_an_earlier_one)
+{
+    struct story s;
+    struct message m;
+    let_one_listen(&s, 1);
+    message_init(&m, MSG_EVALUATED);
+    m.evaluated.step = 6;
+    m.evaluated.loss = 1.5;
+    hear(&s, 2, &m);
+    cr_assert_not(said(&s, "\"event\":\"evaluated\""), "%s", str_text(&s.log));
+    progress(&s, 2, 6);
+    hear(&s, 2, &m);
+    cr_assert(said(&s, "\"event\":\"evaluated\""), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 /* It was asked to stop in a round that nobody counts any more. */
 Test(listen, who_was_called_in_is_told_of_the_next_round_too)
 {
@@ -162,9 +178,9 @@ Test(listen, who_was_called_in_is_told_of_the_next_round_too)
     s.trainer[1]++;
     hello(&s, 1, -1);
     cr_assert(said(&s, "send 1,2 stop g=1.1 round=3"), "%s", str_text(&s.log));
-    stopped(&s, 0, 8, 8);
     stopped(&s, 1, -1, -1);
     stopped(&s, 2, 8, 8);
+    stopped(&s, 0, 8, 8);
     cr_assert_eq(rdzv_state(s.st), RDZV_FORMING);
     cr_assert_eq(s.form.form.member[2].role, ROLE_KEEP);
     story_end(&s);

@@ -72,6 +72,30 @@ Test(listen, who_holds_a_state_tells_the_steps_that_led_there_with_their_losses)
     end(&p);
 }
 
+/* What it evaluated it knew only later. */
+Test(listen, evaluations_that_were_heard_are_told_once_each)
+{
+    struct play p;
+    struct elastic_result r = {.outcome = OUTCOME_OK};
+    begin(&p, -1);
+    listen_to(&p);
+    for (int64_t s = 3; s <= 7; s++)
+        losses_add(&r.heard, s, 1);
+    losses_evaluate(&r.heard, 4, 0.5);
+    p.state = state_of(7);
+    done_with(&p, &r);
+    cr_assert_eq(sent(&p, MSG_EVALUATED)->evaluated.step, 4);
+    cr_assert_eq(sent(&p, MSG_EVALUATED)->evaluated.loss, 0.5);
+    stop(&p, 1, STOP_NOW);
+    r.outcome = OUTCOME_ABORTED;
+    losses_add(&r.heard, 8, 1);
+    losses_evaluate(&r.heard, 7, 0.25);
+    p.state = state_of(8);
+    done_with(&p, &r);
+    cr_assert_eq(sent(&p, MSG_EVALUATED)->evaluated.step, 7, "the other one is told already");
+    end(&p);
+}
+
 Test(listen, as_many_steps_as_are_known_are_told_at_once)
 {
     struct play p;
