@@ -2,18 +2,20 @@
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "common/model/losses.h"
 #include "trainer_rig.h"
 
 static const int all[] = {0, 1, 2};
 
 enum { STEPS = 600, FEW = 10 };
 
-static struct rig *two_that_train(const char *fault)
+static struct rig *two_that_evaluate(const char *fault, int64_t every)
 {
     struct rig *rig = rig_open();
     rig->spec.steps = STEPS;
-    rig->spec.evaluation.every_steps = 0;
+    rig->spec.evaluation.every_steps = every;
     rig->spec.batch.lane_sequences = 16; /* steps longer than a word and its answer take */
     rig_spawn(rig, 0, NULL);
     rig_spawn(rig, 1, NULL);
@@ -21,6 +23,11 @@ static struct rig *two_that_train(const char *fault)
     rig_form(rig, all, 2);
     rig_until(rig, 0, 3);
     return rig;
+}
+
+static struct rig *two_that_train(const char *fault)
+{
+    return two_that_evaluate(fault, 0);
 }
 
 static void listen_to_both(struct rig *rig, int w)
@@ -82,26 +89,49 @@ Test(listening, a_state_comes_in_while_the_others_train_on)
     rig_close(rig);
 }
 
-/* Also what those before it made, and also by whoever takes its place: its record has the newest. */
+/* Also of the steps before its first one, as far as those it listens to know them; and whoever takes its place
+ * tells the newest, which is in the state's record. */
 Test(listening, it_tells_the_steps_that_it_has_heard_with_their_losses)
 {
     struct rig *rig = two_that_train(NULL);
-    double loss[FEW] = {0};
     listen_to_both(rig, 2);
     cr_assert(rig_expect(rig, 2, MSG_PROGRESS));
-    cr_assert_leq(rig->t[2].state.step, 2, "step %lld is the first that it tells",
-                  (long long)rig->t[2].state.step);
-    int64_t step = hear_all(rig, 2);
+    int64_t first = rig->t[2].state.step, step = hear_all(rig, 2);
+    cr_assert_eq(first, step > LOSSES_KEPT ? step - LOSSES_KEPT + 1 : 1, "from step %lld on, of %lld",
+                 (long long)first, (long long)step);
     cr_assert_eq(rig->t[2].state.step, step);
-    loss[0] = rig->t[2].loss;
+    double loss = rig->t[2].loss;
     rig_until(rig, 0, step);
-    cr_assert_eq(loss[0], rig->t[0].loss);
+    cr_assert_eq(loss, rig->t[0].loss);
     rig_kill(rig, 2);
     rig_spawn(rig, 2, NULL);
     cr_assert(rig_expect(rig, 2, MSG_PROGRESS));
-    loss[1] = rig->t[2].loss;
+    loss = rig->t[2].loss;
     rig_until(rig, 0, rig->t[2].state.step);
-    cr_assert_eq(loss[1], rig->t[0].loss);
+    cr_assert_eq(loss, rig->t[0].loss);
+    rig_close(rig);
+}
+
+static double evaluation_by(struct rig *rig, int w, int64_t step)
+{
+    do
+        cr_assert(rig_expect(rig, w, MSG_EVALUATED), "worker %d has gone", w);
+    while (rig->message.evaluated.step < step);
+    cr_assert_eq(rig->message.evaluated.step, step);
+    return rig->message.evaluated.loss;
+}
+
+Test(listening, it_tells_the_evaluations_that_it_has_heard)
+{
+    struct rig *rig = two_that_evaluate(NULL, 1);
+    double before[RIG_STEPS + 1];
+    const int64_t read = rig->t[0].state.step;
+    memcpy(before, rig->evaluated, sizeof before);
+    listen_to_both(rig, 2);
+    cr_assert(rig_expect(rig, 2, MSG_EVALUATED));
+    const struct msg_evaluated told = rig->message.evaluated;
+    double loss = told.step < read ? before[told.step] : evaluation_by(rig, 0, told.step);
+    cr_assert_eq(loss, told.loss, "step %lld", (long long)told.step);
     rig_close(rig);
 }
 
