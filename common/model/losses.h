@@ -16,10 +16,10 @@ struct losses {
     double held_out[LOSSES_KEPT]; /* of their evaluations; NaN: none is known */
 };
 
-/* Of the step behind the newest, or of any other one: then what was known is of another past, and is
+/* The step is that behind the newest, or any other one: then what was known is of another past, and is
  * forgotten. */
 void losses_add(struct losses *l, int64_t step, double loss);
-/* The evaluation of one that is known. */
+/* The step's evaluation is kept where the step is known. */
 void losses_evaluate(struct losses *l, int64_t step, double held_out);
 /* What another one knows, up to a step that is not older: whatever it adds to what is known here. */
 void losses_take(struct losses *l, const struct losses *from);

@@ -23,7 +23,7 @@ struct transfer_listen {
      * ERR_PROTOCOL: it does not lead there, and nothing has changed. */
     int (*apply)(void *ctx, int64_t step, const uint8_t lineage[RM_HASH_BYTES], struct error *err);
     void *ctx;
-    /* Of the newest steps up to the one held, as the sources told them; gone on with where one is held. */
+    /* What the sources told of the newest steps up to the one held; gone on with where one is held. */
     struct losses *losses;
 };
 

@@ -89,8 +89,8 @@ Test(listening, a_state_comes_in_while_the_others_train_on)
     rig_close(rig);
 }
 
-/* Also of the steps before its first one, as far as those it listens to know them; and whoever takes its place
- * tells the newest, which is in the state's record. */
+/* It tells the steps before its first one, too, as far as those it listens to know them; and whoever takes its
+ * place tells the newest, which is in the state's record. */
 Test(listening, it_tells_the_steps_that_it_has_heard_with_their_losses)
 {
     struct rig *rig = two_that_train(NULL);
