@@ -89,8 +89,7 @@ Test(listening, a_state_comes_in_while_the_others_train_on)
     rig_close(rig);
 }
 
-/* It tells the steps before its first one, too, as far as those it listens to know them; and whoever takes its
- * place tells the newest, which is in the state's record. */
+/* Also the steps before its first one; whoever takes its place tells the newest. */
 Test(listening, it_tells_the_steps_that_it_has_heard_with_their_losses)
 {
     struct rig *rig = two_that_train(NULL);
