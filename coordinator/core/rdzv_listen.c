@@ -3,6 +3,7 @@
 
 #include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
+#include "coordinator/core/rdzv_bridge.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_ring.h"
 #include "coordinator/core/rdzv_stop.h"
@@ -21,6 +22,19 @@ void rdzv_listen(const struct turn *turn, struct rdzv_worker *w)
     rdzv_say(st, "worker %d listens to %d workers until it holds their state", rdzv_index(st, w), st->world);
 }
 
+/* Who gives up while the others stop, or gather, was told nothing of that: it is one more who comes. */
+static void join_those_who_stop(const struct turn *turn, struct rdzv_worker *w)
+{
+    struct rdzv *st = turn->st;
+    bool stops = st->state == RDZV_QUIESCING || st->state == RDZV_GATHERING || st->state == RDZV_SAVING;
+    RM_ASSERT(w->presence == PRESENT && w->listening == LISTENING_CANT, "worker %d gives up, and is not here",
+              rdzv_index(st, w));
+    if (!stops || w->released || w->stopped_round == st->round)
+        return;
+    w->must_stop = st->state == RDZV_QUIESCING && st->stop_at == STOP_BOUNDARY && !w->leaving;
+    rdzv_stop_one(turn, w);
+}
+
 void rdzv_heard(const struct turn *turn, struct rdzv_worker *w, const struct msg_heard *m)
 {
     struct rdzv *st = turn->st;
@@ -31,6 +45,8 @@ void rdzv_heard(const struct turn *turn, struct rdzv_worker *w, const struct msg
         rdzv_say(st, "worker %d has heard all of step %lld", rdzv_index(st, w), (long long)m->state.step);
     else
         rdzv_say(st, "worker %d can't get the state while others train: %s", rdzv_index(st, w), m->why);
+    if (!m->state.held)
+        join_those_who_stop(turn, w);
 }
 
 static bool call_in(const struct turn *turn, enum rdzv_listening which)
@@ -50,13 +66,21 @@ static bool call_in(const struct turn *turn, enum rdzv_listening which)
     return any;
 }
 
+/* Those who have told a step are gone, and nobody at rest holds it. */
+static bool is_lost(const struct rdzv *st)
+{
+    struct msg_state best = rdzv_best_state(st);
+    RM_ASSERT(st->told >= -1, "step %lld was told", (long long)st->told);
+    return st->told > 0 && (!best.held || best.step < st->told);
+}
+
 bool rdzv_listen_is_over(const struct turn *turn, bool needed)
 {
     const struct rdzv *st = turn->st;
     RM_ASSERT(st->state == RDZV_QUIESCING || st->state == RDZV_GATHERING,
               "who listens is called in, round %lld", (long long)st->round);
     bool planned = st->state == RDZV_QUIESCING && st->stop_at == STOP_BOUNDARY;
-    if ((planned || needed) && call_in(turn, LISTENING_HOLDS))
+    if ((planned || needed || is_lost(st)) && call_in(turn, LISTENING_HOLDS))
         return true;
     return needed && call_in(turn, LISTENING_NOW);
 }

@@ -11,8 +11,9 @@
 void rdzv_listen(const struct turn *turn, struct rdzv_worker *w);
 void rdzv_heard(const struct turn *turn, struct rdzv_worker *w, const struct msg_heard *m);
 
-/* All members have stopped. At a planned stop, or where others are needed, those are told to stop who hold
- * what these hold; where even they are too few, all who listen. True: some of them have to answer. */
+/* All members have stopped. At a planned stop, where others are needed, or where what was told is held by
+ * nobody else, those are told to stop who hold what these hold; where even they are too few, all who listen.
+ * True: some of them have to answer. */
 bool rdzv_listen_is_over(const struct turn *turn, bool needed);
 
 #endif

@@ -5,7 +5,8 @@
 
 bool rdzv_listens_on(const struct rdzv_worker *w)
 {
-    return w->rank < 0 && (w->listening == LISTENING_NOW || w->listening == LISTENING_HOLDS);
+    bool listens = w->listening == LISTENING_NOW || w->listening == LISTENING_HOLDS;
+    return listens && w->rank < 0 && w->asked == RM_NEVER;
 }
 
 void rdzv_listen_hello(struct rdzv_worker *w, bool same_trainer)

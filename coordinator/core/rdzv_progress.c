@@ -1,6 +1,7 @@
 /* Steps and evaluations, told once. */
 #include "coordinator/core/rdzv_progress.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -25,7 +26,15 @@ static double pace_of(const struct msg_progress *p)
     return seconds > 0 ? (double)p->tokens / seconds : 0;
 }
 
-/* p NULL: nobody who is alive knows anything of it. */
+/* What was heard of it before others' words of the steps before it; NAN: nothing. */
+static double heard_of(const struct rdzv *st, int64_t step)
+{
+    RM_ASSERT(step >= 0, "step %lld is heard of", (long long)step);
+    const struct rdzv_foretold *f = &st->foretold[step % FORETOLD_KEPT];
+    return step > 0 && f->step == step ? f->loss : NAN;
+}
+
+/* p NULL: nobody who is alive says more of it. */
 static void tell_step(const struct turn *turn, int64_t step, const struct msg_progress *p)
 {
     struct rdzv *st = turn->st;
@@ -33,7 +42,7 @@ static void tell_step(const struct turn *turn, int64_t step, const struct msg_pr
               (long long)st->told);
     struct rdzv_tell *t = rdzv_tell(turn, TELL_STEP);
     t->step = step;
-    t->loss = p && p->loss_known ? p->loss : NAN;
+    t->loss = p && p->loss_known ? p->loss : heard_of(st, step);
     t->numbers = p ? p->numbers : msg_numbers_unknown();
     t->pace = p ? pace_of(p) : 0;
     t->samples = st->settings.brought;
@@ -140,6 +149,22 @@ static void learn_of_transport(struct rdzv *st, const struct msg_progress *p)
         text_copy(t->why, sizeof t->why, t->used ? "" : p->second.why);
 }
 
+/* Who was in no ring of late has what it tells from those who were (trainer/core/elastic_listen.c). */
+static bool is_hearsay(const struct rdzv_worker *w)
+{
+    return w->rank < 0 && w->old_rank == INT_MAX;
+}
+
+/* What these say of the steps before it may be under way: it is told behind them. */
+static bool comes_first(struct rdzv *st, const struct rdzv_worker *w, const struct msg_progress *p)
+{
+    RM_ASSERT(st->told >= 0, "step %lld comes first, and no run has begun", (long long)p->step);
+    bool first = p->step > st->told + 1 && is_hearsay(w);
+    if (first && p->loss_known)
+        st->foretold[p->step % FORETOLD_KEPT] = (struct rdzv_foretold){p->step, p->loss};
+    return first;
+}
+
 void rdzv_progress(const struct turn *turn, struct rdzv_worker *w, const struct message *m)
 {
     struct rdzv *st = turn->st;
@@ -154,7 +179,7 @@ void rdzv_progress(const struct turn *turn, struct rdzv_worker *w, const struct 
     }
     if (of_ring && p->step > st->known_step) /* what came to nothing before was counted then */
         st->known_step = p->step;
-    if (st->told >= 0 && p->step > st->told) {
+    if (st->told >= 0 && p->step > st->told && !comes_first(st, w, p)) {
         st->tokens = p->tokens;
         rdzv_told_up_to(turn, p->step - 1);
         if (st->told == p->step - 1)
@@ -179,7 +204,8 @@ void rdzv_progress(const struct turn *turn, struct rdzv_worker *w, const struct 
 void rdzv_evaluated(const struct turn *turn, struct rdzv_worker *w, const struct msg_evaluated *e)
 {
     struct rdzv *st = turn->st;
-    if (e->step > st->evaluated) {
+    bool early = e->step > st->told && is_hearsay(w); /* an evaluation before it may be under way */
+    if (e->step > st->evaluated && !early) {
         struct rdzv_tell *t = rdzv_tell(turn, TELL_EVALUATED);
         t->step = e->step;
         t->loss = e->loss;

@@ -248,6 +248,14 @@ struct rdzv_report {
     rm_time moved;       /* when its step was another one last */
 };
 
+enum { FORETOLD_KEPT = 64 };
+
+/* A step that came before others' words of the steps before it; step 0: none did. */
+struct rdzv_foretold {
+    int64_t step;
+    double loss;
+};
+
 enum { RDZV_AHEAD_MAX = 4 };
 
 /* When a save was begun as the first machine of its pool was to go; at 0: none was. */
@@ -364,8 +372,9 @@ struct rdzv {
     bool trained;               /* a ring was formed at least once */
     bool found;                 /* this ring was formed by a predecessor */
     int64_t told, evaluated, saved;
-    int64_t known_step;     /* highest committed step anybody reported */
-    double loss, step_time; /* of the newest step told; smoothed ns */
+    int64_t known_step;                           /* highest committed step anybody reported */
+    double loss, step_time;                       /* of the newest step told; smoothed ns */
+    struct rdzv_foretold foretold[FORETOLD_KEPT]; /* by step % FORETOLD_KEPT */
     struct {
         int world; /* whose steps step_time is the mean of: a ring's of so many... */
         int steps; /* ...so many of them, as far as it matters */

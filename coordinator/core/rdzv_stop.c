@@ -149,6 +149,8 @@ void rdzv_stopped(const struct turn *turn, struct rdzv_worker *w, const struct m
     w->asked = s->round == st->round || w->asked == RM_NEVER ? RM_NEVER : turn->now;
     w->runs = false;
     rdzv_listen_stopped(w);
+    if (st->state == RDZV_TRAINING)
+        rdzv_listen_trains(w);   /* the others have gone on without it */
     if (s->round != st->round) { /* of an older round: says nothing, unless a predecessor stopped the ring */
         w->phase = PHASE_STOPPED;
         if (st->found && st->state == RDZV_TRAINING && w->rank >= 0) {

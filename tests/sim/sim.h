@@ -184,6 +184,7 @@ struct content {
     int64_t update_step;   /* of the kept update, as its record says; -1: there is none */
     bool torn;             /* what lies there is not what led to any step */
     bool loss_known;       /* of the step held, in the state's own record */
+    struct losses losses;  /* that this process knows of, up to it */
     uint64_t flaw;         /* which bits are not what the history made: what its sum is off by; 0: none */
     bool spoilt;           /* and are not what its own sums say: it flipped at rest */
     bool sure;             /* it has looked, and they are */
@@ -679,6 +680,7 @@ void check_link_term(struct sim *sim, int node, const struct message *m);
 void check_blame(struct sim *sim, int node);
 void check_end(struct sim *sim);
 struct msg_state content_state(const struct content *c);
+double content_loss(const struct content *c);
 struct content content_new(int64_t step, uint64_t hash); /* whole, from elsewhere: no update led to it here */
 
 extern const char *const sim_fingerprint[2]; /* by `odd` */

@@ -23,6 +23,12 @@ struct content content_new(int64_t step, uint64_t hash)
     return (struct content){.whole = true, .step = step, .hash = hash, .update_step = -1};
 }
 
+/* Of the step that led to it. */
+double content_loss(const struct content *c)
+{
+    return (double)(c->hash % 100000) / 1e5;
+}
+
 /* The run-time judges of who hangs look only at what is told; here the truth is known. Word of it travels. */
 void check_blame(struct sim *sim, int node)
 {
@@ -342,6 +348,9 @@ static void check_step(struct sim *sim, const struct rdzv_tell *t)
         sim_fail(sim, "step %" PRId64 " is told after step %" PRId64, t->step, sim->told);
     if (isnan(t->loss))
         sim_fail(sim, "step %" PRId64 " is told without its loss", t->step);
+    else if (sim->scenario.exact &&
+             t->loss != content_loss(&(struct content){.hash = check_exact_hash(t->step)}))
+        sim_fail(sim, "step %" PRId64 " is told with another one's loss", t->step);
     if (sim->scenario.nan_step && t->step >= sim->scenario.nan_step)
         sim_fail(sim, "step %" PRId64 " is told, but is not finite", t->step);
     sim->told = t->step;

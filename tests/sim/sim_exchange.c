@@ -74,6 +74,7 @@ void exchange_commit(struct sim *sim, struct node *n)
     n->memory.hash = content_after(sim, n->memory.hash, n->memory.step, ring);
     n->memory.step++;
     n->memory.loss_known = true;
+    losses_add(&n->memory.losses, n->memory.step, content_loss(&n->memory));
     n->stepped_at = sim->now;
     n->trainer.sealed = false;
     n->memory.sure = false;
@@ -330,7 +331,7 @@ static void pass_on_losses(struct sim *sim, const struct ring *ring)
     for (int r = 0; r < ring->count; r++) {
         struct node *n = &sim->node[ring->node[r]];
         struct elastic_result *result = compute_result(&n->trainer, OUTCOME_OK);
-        result->loss = (double)(n->memory.hash % 100000) / 1e5;
+        result->loss = content_loss(&n->memory);
         n->trainer.completing = true;
         n->trainer.command_seq++;
         rm_time took = sim_time(sim, 10 * RM_US, sim->scenario.step_time / 4 + 20 * RM_US);
@@ -583,7 +584,7 @@ void exchange_update(struct sim *sim, int node)
         sim_fail(sim, "worker %d makes an update of words that are not there", n->worker);
     struct elastic_result *result = compute_result(t, OUTCOME_OK);
     uint64_t hash = content_after(sim, n->memory.hash, n->memory.step, ring_of_trainer(sim, node));
-    result->loss = (double)(hash % 100000) / 1e5;
+    result->loss = content_loss(&(struct content){.hash = hash});
     rm_time took = sim_time(sim, 10 * RM_US, sim->scenario.step_time / 8 + 20 * RM_US);
     sim_at(sim, sim->now + took, EV_DONE, node, t->epoch, t->command_seq)->result = result;
 }

@@ -51,6 +51,8 @@ static enum heard hear(struct content *mine, int *pieces, const struct content *
     if (!mine->whole) {
         *mine = content_new(source->step, source->hash);
         mine->fresh = true;
+        mine->loss_known = source->loss_known;
+        mine->losses = source->losses;
     }
     bool same = source->step == mine->step && source->hash == mine->hash;
     if (same && !whole)
@@ -65,6 +67,8 @@ static enum heard hear(struct content *mine, int *pieces, const struct content *
     mine->hash = source->hash;
     mine->update_step = mine->step = source->step;
     mine->sure = false;
+    mine->loss_known = true;
+    losses_take(&mine->losses, &source->losses);
     return HEARD_UPDATE;
 }
 

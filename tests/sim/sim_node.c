@@ -26,11 +26,6 @@ static void up_message(struct sim *sim, int node, struct message *m)
     text_copy(m->up.data_sha256, sizeof m->up.data_sha256, "d474");
 }
 
-static double loss_of(const struct content *c)
-{
-    return (double)(c->hash % 100000) / 1e5;
-}
-
 void link_to_agent(struct sim *sim, int node, const struct message *m)
 {
     struct trainer *t = &sim->node[node].trainer;
@@ -64,7 +59,7 @@ void trainer_opened(struct sim *sim, int node)
     n->trainer.since = sim->now;
     struct elastic_event e = {.kind = ELASTIC_OPENED, .message = &m, .update_step = n->memory.update_step};
     e.loss_known = n->memory.whole && n->memory.loss_known;
-    e.loss = loss_of(&n->memory);
+    e.loss = content_loss(&n->memory);
     trainer_event(sim, node, &e);
     trainer_pulse(sim, node);
 }
@@ -185,6 +180,14 @@ void trainer_die(struct sim *sim, int node, int code)
     sim_at(sim, at, EV_TRAINER_GONE, node, t->epoch, code);
 }
 
+/* It is in the state's own record. */
+static void only_newest_loss(struct content *c)
+{
+    c->losses.count = 0;
+    if (c->whole && c->loss_known)
+        losses_add(&c->losses, c->step, content_loss(c));
+}
+
 static void trainer_spawn(struct sim *sim, int node)
 {
     struct trainer *t = &sim->node[node].trainer;
@@ -201,6 +204,7 @@ static void trainer_spawn(struct sim *sim, int node)
     t->keep = (struct lane_keep){0};
     t->gives = (struct msg_generation){0};
     sim->node[node].listens = false;
+    only_newest_loss(&sim->node[node].memory);
     t->aborted = t->stop_flag = t->save_flag = t->finishing = false;
     t->abort_missed = t->connect_missed = false;
     t->slow = t->save_every = 0;

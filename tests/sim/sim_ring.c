@@ -560,6 +560,8 @@ static void done_catch_up(struct sim *sim, struct node *n, struct elastic_result
         n->memory.fresh = own.fresh;
         n->memory.doubted = own.doubted;
         n->memory.sure = false;
+        n->memory.losses = own.losses;
+        losses_add(&n->memory.losses, n->memory.step, content_loss(&n->memory));
     }
 }
 
@@ -579,6 +581,7 @@ static void done_load(struct sim *sim, struct node *n, struct elastic_result *r)
     n->memory = n->loaded;
     n->memory.update_step = -1;
     n->memory.torn = n->memory.loss_known = false;
+    n->memory.losses.count = 0;
 }
 
 static void done_snapshot(struct sim *sim, struct node *n, struct elastic_result *r)
@@ -634,6 +637,10 @@ static void apply(struct sim *sim, struct node *n, struct elastic_result *r)
         break;
     case CMD_COMMIT:
         exchange_commit(sim, n);
+        break;
+    case CMD_EVALUATE:
+        if (r->outcome == OUTCOME_OK)
+            losses_evaluate(&n->memory.losses, n->memory.step, r->loss);
         break;
     case CMD_DROP:
         n->memory = (struct content){.update_step = -1};
@@ -714,6 +721,8 @@ void compute_done(struct sim *sim, int node, struct elastic_result *result)
     if (sim->plant == PLANT_LISTENER_HOLDS && result->command == CMD_LISTEN && n->memory.whole)
         result->state = content_state(&t->hears);
     result->kept = lanes_kept(sim, n);
+    if (result->command == CMD_LISTEN)
+        result->heard = n->memory.losses;
     result->update_step = t->sealed ? -1 : n->memory.update_step;
     t->arrived = t->completing = t->finishing = t->words = t->wrong = false;
     hand_on(sim, node, result);

@@ -20,6 +20,7 @@
 #ifndef RM_TRAINER_ELASTIC_H
 #define RM_TRAINER_ELASTIC_H
 
+#include "common/model/losses.h"
 #include "common/wire/message.h"
 
 struct elastic_settings {
@@ -86,8 +87,9 @@ struct elastic_result {
     bool stop;   /* CMD_EXCHANGE: the stop flag's sum was not 0: all stop after this step */
     bool save;   /* CMD_EXCHANGE: likewise, all take a snapshot after this step: the time for one has come */
     double loss; /* CMD_COMMIT, CMD_EVALUATE */
+    struct losses heard;         /* CMD_LISTEN: of others' steps, up to that of `state` where that is held */
     struct msg_numbers numbers;  /* CMD_COMMIT */
-    int64_t tokens;              /* CMD_COMMIT: of the step */
+    int64_t tokens;              /* CMD_COMMIT, CMD_LISTEN: of a step */
     int64_t rescaled;            /* passes since the start */
     rm_time data_wait;           /* CMD_LANES: part of it in which the data were waited for, ns */
     rm_time reduce_time;         /* CMD_EXCHANGE: part of it in which the ring summed, or waited for others */
@@ -150,7 +152,10 @@ struct elastic_action {
     struct message *message; /* SEND, PROBE */
 };
 
-enum { ELASTIC_ACTIONS_MAX = 16, ELASTIC_BODIES_MAX = 16 * 1024 + (int)sizeof(struct msg_probe) };
+enum {
+    ELASTIC_ACTIONS_MAX = 16 + 2 * LOSSES_KEPT,
+    ELASTIC_BODIES_MAX = 48 * 1024 + (int)sizeof(struct msg_probe)
+};
 
 /* The actions of one step, in order. The messages that they point to lie in `bodies` and are void when the
  * next step begins; the form and what was loaded are the core's (see there). It points into itself: do not

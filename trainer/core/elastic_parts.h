@@ -30,10 +30,12 @@ struct elastic {
     enum mode mode;
     enum elastic_command running; /* CMD_NONE: the compute thread is idle */
     struct msg_generation generation;
-    struct message form;   /* the one being obeyed, valid from MODE_STATE on */
-    struct message next;   /* a newer form that waits for the compute thread to come to rest */
-    struct message listen; /* to whom it listens, valid where it does: */
-    bool listens, heard;   /* heard: all of a state is there since */
+    struct message form;                 /* the one being obeyed, valid from MODE_STATE on */
+    struct message next;                 /* a newer form that waits for the compute thread to come to rest */
+    struct message listen;               /* to whom it listens, valid where it does: */
+    bool listens, heard;                 /* heard: all of a state is there since */
+    int64_t heard_told, heard_evaluated; /* others' steps and evaluations up to this one, so that who made
+                                            them need not live to; -1: none */
     bool next_set;
     struct msg_loaded loaded;
     bool loaded_set;

@@ -380,6 +380,8 @@ void engine_run(struct engine *e, const struct elastic_action *action, struct el
         transfer_allow(e->source, e->exact);
     atomic_fetch_add(&e->counter, 1);
     fill_state(e, &ret->state, &ret->update_step);
+    if (action->command == CMD_EVALUATE && ret->outcome == OUTCOME_OK)
+        transfer_evaluated(e->source, ret->state.step, ret->loss);
     engine_kept_lanes(e, &ret->kept);
     ret->snapshot.state = ret->state;
     ret->snapshot.exact = e->exact;

@@ -65,8 +65,9 @@ struct engine {
         enum msg_slow_by by;     /* likewise, why */
         struct held_cpu doubted; /* when that began to show */
     } pace;
-    int64_t sure; /* the step whose state was found to have the bits that it wrote; -1: none */
-    bool fresh;   /* the state was received since headers agreed last */
+    int64_t sure;        /* the step whose state was found to have the bits that it wrote; -1: none */
+    bool fresh;          /* the state was received since headers agreed last */
+    struct losses heard; /* CMD_LISTEN: of others' steps */
     int64_t rescaled;
     rm_time reduce_time; /* of all reductions since the start */
     int64_t reduce_bytes;

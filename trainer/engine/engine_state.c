@@ -233,9 +233,12 @@ void engine_listen(struct engine *e, const struct message *message, struct elast
     struct error err;
     engine_want(e, CMD_LISTEN, message, said->source, said->sources_count, &want, peers);
     want.silence = source_patience(e);
-    struct transfer_listen listen = {.want = &want, .enough = &e->enough, .apply = apply_update, .ctx = e};
+    struct transfer_listen listen = {
+        .want = &want, .enough = &e->enough, .apply = apply_update, .ctx = e, .losses = &e->heard};
     if (transfer_listen(e->state, &listen, &e->exact, &err) < 0)
         transfer_failed(&want, -1, &err, ret);
+    ret->heard = e->heard;
+    ret->tokens = e->spec->batch.lanes * engine_lane_tokens(e);
     e->fresh = true;
 }
 

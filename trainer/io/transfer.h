@@ -33,6 +33,8 @@ void transfer_forbid(struct transfer_source *source);
 void transfer_forbid_others(struct transfer_source *source);
 /* The kept update is about to be written over. Returns when nobody reads it any more. */
 void transfer_forget_update(struct transfer_source *source);
+/* What the evaluation of the state that is held came to: those who listen tell it, too. */
+void transfer_evaluated(struct transfer_source *source, int64_t step, double held_out);
 /* A data port's `serve`; ctx is a struct transfer_source. */
 void transfer_serve(void *ctx, int fd, const struct handshake_claim *claim, const struct abort_flag *closing);
 

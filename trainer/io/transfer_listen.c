@@ -44,7 +44,8 @@ struct hearing {
     const struct transfer_listen *listen;
     struct state *state;
     struct state_point point; /* what the memory counts as */
-    struct state_point next;  /* of the newest head */
+    struct state_point next;  /* of the newest head, */
+    struct losses known;      /* and what it says of the steps up to it */
     bool next_kept;           /* its update can be had */
     bool exact;
     struct state_update update; /* where that goes */
@@ -117,6 +118,19 @@ static int ask_voice(struct voice *v, const struct transfer_request *request, st
 
 /* ---- heads ---- */
 
+static void keep_point(struct hearing *h, int64_t step, const uint8_t *bytes, int losses)
+{
+    size_t k = (size_t)h->listen->want->tensors * 4, known = (size_t)losses * sizeof *h->known.loss;
+    memset(&h->next, 0, sizeof h->next);
+    h->next.step = h->known.step = step;
+    memcpy(h->next.k, bytes, k);
+    memcpy(h->next.lineage, bytes + k, RM_HASH_BYTES);
+    h->known.count = losses;
+    memcpy(h->known.loss, bytes + k + RM_HASH_BYTES, known);
+    memcpy(h->known.held_out, bytes + k + RM_HASH_BYTES + known, known);
+    h->next.loss_known = losses_know(&h->known, step, &h->next.loss);
+}
+
 /* The answer to one that was asked for, which is there. What it says of the next step is kept. */
 static int read_head(struct voice *v, int64_t wanted, bool *ret_found, struct error *err)
 {
@@ -133,9 +147,10 @@ static int read_head(struct voice *v, int64_t wanted, bool *ret_found, struct er
     v->ahead = reply.status != TRANSFER_OK && wanted >= 0 && reply.step > wanted;
     if (reply.status != TRANSFER_OK)
         return 0;
-    bool fits =
-        reply.tensors == tensors && (!reply.header_count || reply.header_count == h->update.header_count);
-    size_t length = (reply.header_count ? 2 : 1) * k + RM_HASH_BYTES + (size_t)reply.header_count * 4;
+    bool fits = reply.tensors == tensors && reply.losses >= 0 && reply.losses <= LOSSES_KEPT &&
+                (!reply.header_count || reply.header_count == h->update.header_count);
+    size_t update = k + RM_HASH_BYTES + 2 * (size_t)reply.losses * sizeof *h->known.loss;
+    size_t length = update + (reply.header_count ? k + (size_t)reply.header_count * 4 : 0);
     uint8_t *bytes = fits ? malloc(length) : NULL;
     uint32_t crc = 0;
     if (!bytes || socket_receive(v->fd, &crc, 4, &patience, err) < 0 ||
@@ -145,15 +160,12 @@ static int read_head(struct voice *v, int64_t wanted, bool *ret_found, struct er
         return failed(v);
     }
     if (wanted < 0 || reply.step == wanted) {
-        memset(&h->next, 0, sizeof h->next);
-        h->next.step = reply.step;
-        memcpy(h->next.k, bytes, k);
-        memcpy(h->next.lineage, bytes + k, RM_HASH_BYTES);
+        keep_point(h, reply.step, bytes, reply.losses);
         h->next_kept = reply.header_count > 0;
         h->exact = reply.exact != 0;
         if (h->next_kept && wanted >= 0) {
-            memcpy(h->update.k, bytes + k + RM_HASH_BYTES, k);
-            memcpy(h->update.header, bytes + 2 * k + RM_HASH_BYTES, (size_t)reply.header_count * 4);
+            memcpy(h->update.k, bytes + update, k);
+            memcpy(h->update.header, bytes + update + k, (size_t)reply.header_count * 4);
         }
         *ret_found = true;
     }
@@ -436,6 +448,7 @@ static enum heard take_update(struct hearing *h, struct error *err)
     if (h->listen->apply(h->listen->ctx, h->next.step, h->next.lineage, err) < 0)
         return HEARD_TOO_LATE;
     h->point = h->next;
+    losses_take(h->listen->losses, &h->known);
     return HEARD_NEXT;
 }
 
@@ -471,6 +484,7 @@ static enum heard begin_listening(struct hearing *h, struct error *err)
     if ((heard = hear_heads(h, -1, true, err)) != HEARD_NEXT)
         return heard;
     h->point = h->next;
+    *h->listen->losses = h->known;
     memset(h->have, BLOCK_MISSING, (size_t)((a.count + TRANSFER_BLOCK - 1) / TRANSFER_BLOCK));
     state_listen_begin(h->state, &h->point);
     return HEARD_NEXT;

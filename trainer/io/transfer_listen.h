@@ -11,6 +11,7 @@
 #ifndef RM_IO_TRANSFER_LISTEN_H
 #define RM_IO_TRANSFER_LISTEN_H
 
+#include "common/model/losses.h"
 #include "trainer/io/transfer.h"
 
 enum { LISTEN_TRIES = 4 };
@@ -22,6 +23,8 @@ struct transfer_listen {
      * ERR_PROTOCOL: it does not lead there, and nothing has changed. */
     int (*apply)(void *ctx, int64_t step, const uint8_t lineage[RM_HASH_BYTES], struct error *err);
     void *ctx;
+    /* What the sources told of the newest steps up to the one held; gone on with where one is held. */
+    struct losses *losses;
 };
 
 /* Where nothing is held: returns 0 when all of it is, and is of the newest step that was heard of. Where a

@@ -53,11 +53,16 @@ static bool room_for(struct told *t, size_t length)
 
 static bool copy_head(struct transfer_source *source, struct told *t)
 {
+    const struct losses *losses = &source->live.losses;
     size_t k = (size_t)source->tensors * 4, header = (size_t)source->live.update.header_count * 4;
-    if (!room_for(t, 2 * k + RM_HASH_BYTES + header))
+    size_t known = (size_t)losses->count * sizeof *losses->loss;
+    if (!room_for(t, 2 * k + RM_HASH_BYTES + 2 * known + header))
         return false;
     append(t, source->live.point.k, k);
     append(t, source->live.point.lineage, RM_HASH_BYTES);
+    append(t, losses->loss, known);
+    append(t, losses->held_out, known);
+    t->reply.losses = losses->count;
     int32_t *of_update = (int32_t *)(void *)(t->bytes + t->length);
     uint32_t *words = (uint32_t *)(void *)(t->bytes + t->length + k);
     if (transfer_keep_head(source, source->live.point.step, (int64_t)(header / 4), of_update, words)) {

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "common/model/losses.h"
 #include "trainer/io/transfer_share.h"
 #include "trainer/io/transfer_wire.h"
 
@@ -40,7 +41,8 @@ struct transfer_source {
         struct state_point point;
         struct state_arrays arrays;
         struct state_update update;
-        struct ear *ears; /* whom to wake when that is another state */
+        struct ear *ears;     /* whom to wake when that is another state */
+        struct losses losses; /* up to that point's step, or none */
     } live; /* what those who listen may read: it stands also while a step is made, until that commits */
     struct transfer_keep keep;
 };

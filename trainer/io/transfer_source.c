@@ -43,6 +43,15 @@ void transfer_source_free(struct transfer_source *source)
     free(source);
 }
 
+/* Of a state that was not made here nothing is known of what led to it. */
+static void note_loss(struct losses *losses, const struct state_point *point)
+{
+    if (point->loss_known)
+        losses_add(losses, point->step, point->loss);
+    else
+        losses->count = 0;
+}
+
 /* Only what is near: who has a device or a program computes with it meanwhile. */
 static void tell_live(struct transfer_source *source)
 {
@@ -54,6 +63,8 @@ static void tell_live(struct transfer_source *source)
     source->live.point = source->point;
     source->live.arrays = *a;
     source->live.update = source->update;
+    if (source->open)
+        note_loss(&source->live.losses, &source->point);
     transfer_keep_want(source);
     transfer_ring_ears(source);
 }
@@ -97,6 +108,13 @@ void transfer_forget_update(struct transfer_source *source)
     transfer_keep_wait(source);
     pthread_rwlock_wrlock(&source->gate);
     source->live.kept = false;
+    pthread_rwlock_unlock(&source->gate);
+}
+
+void transfer_evaluated(struct transfer_source *source, int64_t step, double held_out)
+{
+    pthread_rwlock_wrlock(&source->gate);
+    losses_evaluate(&source->live.losses, step, held_out);
     pthread_rwlock_unlock(&source->gate);
 }
 

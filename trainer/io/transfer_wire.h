@@ -26,8 +26,9 @@ enum transfer_status { TRANSFER_OK = 0, TRANSFER_NOT_HELD = 1 };
  * SHARE: of each array what the source has read of the checkpoint; first and count are 0.
  *
  * The last three are asked for by one who listens, one after the other on one connection, while the source
- * trains. HEAD: what the state of that step is called (step -1: of whichever), with the header words of the
- * update that led to it, where that is kept. BLOCK_STATE: all arrays of the flat range, of the state of that
+ * trains. HEAD: what the state of that step is called (step -1: of whichever), with the losses of the newest
+ * steps up to that one, as far as the source knows them, and with the header words of the update that led to
+ * it, where that is kept. BLOCK_STATE: all arrays of the flat range, of the state of that
  * step and lineage. BLOCK_WORDS: the words of the update that led to it. Who has not come to that step yet
  * answers when it has, or when it is asked for something else (`first` of a HEAD is 1: it is not to wait). */
 struct transfer_request {
@@ -38,13 +39,14 @@ struct transfer_request {
 };
 
 /* Then one chunk with the exponents (tensors), for a SHARE one with its ranges, then the arrays. For a HEAD
- * one chunk of: exponents (tensors), lineage, and where header_count is not 0 the update's exponents
- * (tensors) and header words; for a block one of its bytes. NOT_HELD in answer to one of the last three:
- * `step` is what the source holds, -1: nothing now. */
+ * one chunk of: exponents (tensors), lineage, losses (doubles, the oldest first), those of
+ * their evaluations (likewise; NaN: none is known), and where header_count is
+ * not 0 the update's exponents (tensors) and header words; for a block one of its bytes. NOT_HELD in answer
+ * to one of the last three: `step` is what the source holds, -1: nothing now. */
 struct transfer_reply {
     uint32_t status, exact;
     int64_t step, header_count;
-    int32_t tensors, unused;
+    int32_t tensors, losses;
 };
 
 _Static_assert(sizeof(struct transfer_request) == 64, "no padding");

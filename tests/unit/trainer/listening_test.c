@@ -2,18 +2,20 @@
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "common/model/losses.h"
 #include "trainer_rig.h"
 
 static const int all[] = {0, 1, 2};
 
 enum { STEPS = 600, FEW = 10 };
 
-static struct rig *two_that_train(const char *fault)
+static struct rig *two_that_evaluate(const char *fault, int64_t every)
 {
     struct rig *rig = rig_open();
     rig->spec.steps = STEPS;
-    rig->spec.evaluation.every_steps = 0;
+    rig->spec.evaluation.every_steps = every;
     rig->spec.batch.lane_sequences = 16; /* steps longer than a word and its answer take */
     rig_spawn(rig, 0, NULL);
     rig_spawn(rig, 1, NULL);
@@ -21,6 +23,11 @@ static struct rig *two_that_train(const char *fault)
     rig_form(rig, all, 2);
     rig_until(rig, 0, 3);
     return rig;
+}
+
+static struct rig *two_that_train(const char *fault)
+{
+    return two_that_evaluate(fault, 0);
 }
 
 static void listen_to_both(struct rig *rig, int w)
@@ -79,6 +86,51 @@ Test(listening, a_state_comes_in_while_the_others_train_on)
     rig_until(rig, 1, step + FEW);
     join(rig, 2);
     expect_a_ring_of_three(rig);
+    rig_close(rig);
+}
+
+/* Also the steps before its first one; whoever takes its place tells the newest. */
+Test(listening, it_tells_the_steps_that_it_has_heard_with_their_losses)
+{
+    struct rig *rig = two_that_train(NULL);
+    listen_to_both(rig, 2);
+    cr_assert(rig_expect(rig, 2, MSG_PROGRESS));
+    int64_t first = rig->t[2].state.step, step = hear_all(rig, 2);
+    cr_assert_eq(first, step > LOSSES_KEPT ? step - LOSSES_KEPT + 1 : 1, "from step %lld on, of %lld",
+                 (long long)first, (long long)step);
+    cr_assert_eq(rig->t[2].state.step, step);
+    double loss = rig->t[2].loss;
+    rig_until(rig, 0, step);
+    cr_assert_eq(loss, rig->t[0].loss);
+    rig_kill(rig, 2);
+    rig_spawn(rig, 2, NULL);
+    cr_assert(rig_expect(rig, 2, MSG_PROGRESS));
+    loss = rig->t[2].loss;
+    rig_until(rig, 0, rig->t[2].state.step);
+    cr_assert_eq(loss, rig->t[0].loss);
+    rig_close(rig);
+}
+
+static double evaluation_by(struct rig *rig, int w, int64_t step)
+{
+    do
+        cr_assert(rig_expect(rig, w, MSG_EVALUATED), "worker %d has gone", w);
+    while (rig->message.evaluated.step < step);
+    cr_assert_eq(rig->message.evaluated.step, step);
+    return rig->message.evaluated.loss;
+}
+
+Test(listening, it_tells_the_evaluations_that_it_has_heard)
+{
+    struct rig *rig = two_that_evaluate(NULL, 1);
+    double before[RIG_STEPS + 1];
+    const int64_t read = rig->t[0].state.step;
+    memcpy(before, rig->evaluated, sizeof before);
+    listen_to_both(rig, 2);
+    cr_assert(rig_expect(rig, 2, MSG_EVALUATED));
+    const struct msg_evaluated told = rig->message.evaluated;
+    double loss = told.step < read ? before[told.step] : evaluation_by(rig, 0, told.step);
+    cr_assert_eq(loss, told.loss, "step %lld", (long long)told.step);
     rig_close(rig);
 }
 

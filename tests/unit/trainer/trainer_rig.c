@@ -227,8 +227,9 @@ static void note(struct rig *rig, struct rig_trainer *t)
             rig->step = m->progress.step;
         break;
     case MSG_EVALUATED:
-        cr_assert(m->evaluated.step >= 0 && m->evaluated.step <= RIG_STEPS);
-        rig->evaluated[m->evaluated.step] = m->evaluated.loss;
+        cr_assert(m->evaluated.step >= 0);
+        if (m->evaluated.step <= RIG_STEPS)
+            rig->evaluated[m->evaluated.step] = m->evaluated.loss;
         rig->evaluations++;
         break;
     case MSG_STOPPED:

@@ -128,6 +128,119 @@ Test(listen, a_ring_that_breaks_is_formed_without_it_and_it_goes_on)
     story_end(&s);
 }
 
+/* What the members say of the steps before it is under way; or they are gone. */
+Test(listen, what_it_has_heard_is_told_in_its_place_and_leaves_no_step_out)
+{
+    struct story s;
+    let_one_listen(&s, 1);
+    forget(&s);
+    progress(&s, 2, 7);
+    cr_assert_not(said(&s, "\"event\":\"step\""), "%s", str_text(&s.log));
+    progress(&s, 0, 6);
+    progress(&s, 2, 7);
+    cr_assert_eq(times_said(&s, "\"event\":\"step\""), 2, "%s", str_text(&s.log));
+    cr_assert_eq(times_said(&s, "\"loss\":2.5"), 2, "%s", str_text(&s.log));
+    progress(&s, 2, 9);
+    forget(&s);
+    expect_workers(&s, 4);
+    stopped(&s, 2, 9, 9);
+    cr_assert_eq(times_said(&s, "\"event\":\"step\""), 2, "%s", str_text(&s.log));
+    cr_assert_eq(times_said(&s, "\"loss\":2.5"), 1, "nobody knows that of step 8: %s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(listen, an_evaluation_that_it_has_heard_of_is_told_unless_members_may_tell_an_earlier_one)
+{
+    struct story s;
+    struct message m;
+    let_one_listen(&s, 1);
+    message_init(&m, MSG_EVALUATED);
+    m.evaluated.step = 6;
+    m.evaluated.loss = 1.5;
+    hear(&s, 2, &m);
+    cr_assert_not(said(&s, "\"event\":\"evaluated\""), "%s", str_text(&s.log));
+    progress(&s, 2, 6);
+    hear(&s, 2, &m);
+    cr_assert(said(&s, "\"event\":\"evaluated\""), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* It was asked to stop in a round that nobody counts any more. */
+Test(listen, who_was_called_in_is_told_of_the_next_round_too)
+{
+    struct story s;
+    let_one_listen(&s, 2);
+    heard(&s, 2, 6);
+    stopped(&s, 0, 8, 8);
+    stopped(&s, 1, 8, 8);
+    cr_assert(said(&s, "send 2 stop g=1.1 round=2"), "%s", str_text(&s.log));
+    forget(&s);
+    s.trainer[1]++;
+    hello(&s, 1, -1);
+    cr_assert(said(&s, "send 1,2 stop g=1.1 round=3"), "%s", str_text(&s.log));
+    stopped(&s, 1, -1, -1);
+    stopped(&s, 2, 8, 8);
+    stopped(&s, 0, 8, 8);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING);
+    cr_assert_eq(s.form.form.member[2].role, ROLE_KEEP);
+    story_end(&s);
+}
+
+/* The ring would stop once more for nothing. */
+Test(listen, who_holds_the_ring_up_is_left_out_and_listens_anew_when_it_answers)
+{
+    struct story s;
+    let_one_listen(&s, 2);
+    heard(&s, 2, 6);
+    stopped(&s, 0, 8, 8);
+    stopped(&s, 1, 8, 8);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING);
+    after(&s, 100 * RM_MS);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "joinWindow is over");
+    cr_assert_eq(s.form.form.count, 2);
+    ready(&s, 0, 8);
+    ready(&s, 1, 8);
+    progress(&s, 0, 9);
+    forget(&s);
+    stopped(&s, 2, 7, 7);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING);
+    cr_assert(said(&s, "send 2 listen"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* Who made it and told it is gone, and who is left holds less. */
+Test(listen, who_alone_holds_what_was_told_is_waited_for_though_others_are_enough)
+{
+    struct story s;
+    let_one_listen(&s, 1);
+    heard(&s, 2, 6);
+    progress(&s, 1, 6);
+    forget(&s);
+    expect_workers(&s, 5);
+    stopped(&s, 0, 5, 5);
+    cr_assert(said(&s, "send 2 stop"), "%s", str_text(&s.log));
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING);
+    stopped(&s, 2, 6, 6);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING);
+    cr_assert_eq(s.form.form.resume.step, 6);
+    cr_assert_eq(s.form.form.count, 2);
+    story_end(&s);
+}
+
+Test(listen, who_was_called_in_is_told_again_by_another_connection)
+{
+    struct story s;
+    let_one_listen(&s, 2);
+    fault_of(&s, 0, FAULT_RING, 1, 5);
+    closed(&s, 1);
+    stopped(&s, 0, 5, 5);
+    cr_assert(said(&s, "send 2 stop"), "%s", str_text(&s.log));
+    forget(&s);
+    hello(&s, 2, -1);
+    cr_assert(said(&s, "send 2 stop"), "what it was told may be lost: %s", str_text(&s.log));
+    story_end(&s);
+}
+
 Test(listen, where_too_few_are_left_without_it_it_is_called_in_and_receives)
 {
     struct story s;
@@ -155,6 +268,23 @@ Test(listen, who_can_t_gets_the_state_as_the_ring_is_formed)
     cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", str_text(&s.log));
     stopped(&s, 2, -1, -1);
     cr_assert_eq(s.form.form.member[2].role, ROLE_RECEIVE);
+    story_end(&s);
+}
+
+/* Its word crossed the order to stop, which nobody gave it. */
+Test(listen, who_gives_up_while_the_others_stop_is_told_to_stop_too)
+{
+    struct story s;
+    let_one_listen(&s, 2);
+    fault_of(&s, 0, FAULT_RING, 1, 5);
+    stopped(&s, 0, 5, 5);
+    forget(&s);
+    heard(&s, 2, -1);
+    cr_assert(said(&s, "send 2 stop"), "%s", str_text(&s.log));
+    stopped(&s, 2, -1, -1);
+    stopped(&s, 1, 5, 5);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING);
+    cr_assert_eq(s.form.form.count, 3);
     story_end(&s);
 }
 
