@@ -1,10 +1,10 @@
 """Stories that take turns, as a plug-in of pytest (`-p turns`): of those marked `turns` or `slow`, or listed in turns.txt as having
-taken long, a check runs every sixth.
+taken long, a check runs every fourth.
 
     /usr/bin/python3 tests/turns.py build/check-times.txt     writes turns.txt anew from what the last check measured; commit it
 
 A story's slot follows from its name, or is the argument of `turns` where a few long ones are to be spread evenly. The turn
-follows from the commit: how many led to it, along first parents. So of any six commits in a row each story has its turn
+follows from the commit: how many led to it, along first parents. So of any four commits in a row each story has its turn
 in one, and two checks of one commit run the same. Without RINGMASTER_TURN all of them run: by hand, and in
 `tools/check --all`; those marked `turns("all")`, which need what is dear to make, run only then. RINGMASTER_TURN_REPORT names a file that gets what ran: {story: [how many ran, of how many]}.
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-TURNS = 6
+TURNS = 4
 LIST = Path(__file__).resolve().parent / "turns.txt"
 ALL = "all"  # in a slot's place
 
@@ -70,7 +70,7 @@ def has_turn(item, turn):
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "turns(slot): runs in the check of every sixth commit; of none with the slot \"all\"")
+    config.addinivalue_line("markers", "turns(slot): runs in the check of every fourth commit; of none with the slot \"all\"")
 
 
 def pytest_collection_modifyitems(config, items):

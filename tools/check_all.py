@@ -245,22 +245,47 @@ def second_opinion(preset):
         return count
 
 
-def unit_tests(preset):
+# Programs of the unit tests that take longest, half a minute and more under ASan. They begin first, or one of them ends last with a
+# processor that has nothing left beside it.
+LONG_PROGRAMS = ("operator_sim_test", "backend_gpu_test", "gpu_takeover_test", "listening_test", "trainer_test", "sim_seeds", "sim_crowd",
+                 "ring_torn_test", "torn_test", "exact_test", "emulator_test", "attend_test", "bf16_test", "state_test", "backend_cpu_test")
+
+
+def in_order(tests):
+    """(preset, test) pairs: the long ones first, each kind in the order that ctest has."""
+    return sorted(tests, key=lambda pair: LONG_PROGRAMS.index(pair[1][0]) if pair[1][0] in LONG_PROGRAMS else len(LONG_PROGRAMS))
+
+
+def unit_tests(presets):
+    """Those of all presets in one pool: at the end of each one's own a processor would wait for the other."""
     started, total = time.monotonic(), Count()
     with bucket_of("versitygw", total) as bucket:
-        run_unit_tests(preset, registered_tests(preset), bucket, total)
-    say(f"unit tests ({preset}): {total.line()}, {seconds_since(started)}")
+        counts = run_unit_tests([(preset, test) for preset in presets for test in registered_tests(preset)], bucket)
+    for preset in presets:
+        count = counts.get(preset) or one(f"unit tests ({preset}): none is registered", False)
+        say(f"unit tests ({preset}): {count.line()}")
+        total.add(count)
+    say(f"unit tests: {total.line()}, {seconds_since(started)}")
     return total
 
 
-def run_unit_tests(preset, tests, bucket, total):
+def own_place(bucket, preset):
+    """The same bucket, and in it a place that the preset has for itself: both ask it at the same time."""
+    return {name: f"{value}-{preset}" if name == "RINGMASTER_TEST_S3" else value for name, value in bucket.items()}
+
+
+def run_unit_tests(tests, bucket):
+    """{preset: Count} of (preset, test) pairs."""
+    counts, tests = {}, in_order(tests)
     with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        for test, (count, text) in zip(tests, pool.map(lambda t: unit_test(preset, t, bucket), tests)):
+        done = pool.map(lambda pair: unit_test(*pair, own_place(bucket, pair[0])), tests)
+        for (preset, test), (count, text) in zip(tests, done):
             if text:
                 say(f"--- {preset}/{test[0]}\n{text[-8000:]}")
-            total.add(count)
-    for name in total.left_out:
+            counts.setdefault(preset, Count()).add(count)
+    for name in (name for count in counts.values() for name in count.left_out):
         say(f"skipped: {name}")
+    return counts
 
 
 def arm64_ground():
@@ -284,11 +309,10 @@ def arm64():
     built = build("arm64", PATIENT)
     if built.failed:
         return built
-    started, total = time.monotonic(), Count()
+    started = time.monotonic()
     tests = [(name, command and [*PATIENT, *command], folder, extra) for name, command, folder, extra in registered_tests("arm64")]
-    run_unit_tests("arm64", tests, {}, total)
-    if not tests:
-        total.add(one("unit tests (arm64): none is registered", False))
+    counts = run_unit_tests([("arm64", test) for test in tests], {})
+    total = counts.get("arm64") or one("unit tests (arm64): none is registered", False)
     say(f"unit tests (arm64): {total.line()}, {seconds_since(started)}")
     total.add(built)
     return total
@@ -436,18 +460,34 @@ def cluster_stories(ground, turn):
     return ground.result() or pytest("cluster", ["tests/cluster"], workers=2, share="loadfile", turn=turn, again=True)
 
 
-def patient_tools(explore, turn):
-    """What needs nothing but a processor and no time at all. What it looks at follows from the commit, but to explore."""
+def simulators(explore):
+    """One process each, so that they leave a processor to what runs beside them."""
     total = Count()
-    mutate = [] if turn is None else ["--turn", str(turn)]
-    mutate += [] if explore else ["--seed", str(1 + (turn or 0))]
-    total.add(arm64())
     total.add(tool("simulator", ["build/test/tests/ringmaster-sim", "--seeds", seeds(explore)]))
     total.add(tool("simulator, 64 workers", ["build/test/tests/ringmaster-sim", "--crowd", "--seeds", seeds(explore, CROWD_SEEDS, UNIT_CROWD_SEEDS)]))
     total.add(tool("simulator of programs",
                    ["build/test/tests/ringmaster-sim-programs", "--seeds", seeds(explore, PROGRAM_SEEDS, UNIT_PROGRAM_SEEDS)]))
+    return total
+
+
+def readers(explore, turn):
+    """What runs a process for each processor by itself."""
+    total = Count()
+    mutate = [] if turn is None else ["--turn", str(turn)]
+    mutate += [] if explore else ["--seed", str(1 + (turn or 0))]
+    total.add(arm64())
     total.add(tool("analyze", ["tools/analyze"]))
     total.add(tool("fuzz", ["tools/fuzz", *mutate]))
+    return total
+
+
+def patient_tools(explore, turn):
+    """What needs nothing but a processor and no time at all, in two rows side by side: in one of them a processor would have nothing to
+    do once the stories are over, for as long as the simulators take. What is looked at follows from the commit, but to explore."""
+    total = Count()
+    with concurrent.futures.ThreadPoolExecutor(max_workers=2) as rows:
+        for row in [rows.submit(simulators, explore), rows.submit(readers, explore, turn)]:
+            total.add(row.result())
     return total
 
 
@@ -455,8 +495,7 @@ def in_the_foreground(fast, presets, turn):
     """What needs the processor and whose outcome others' load could blur."""
     total = Count()
     total.add(pytest("layout", ["tests/layout"]))
-    for preset in presets[:2]:
-        total.add(unit_tests(preset))
+    total.add(unit_tests(presets[:2]))
     total.add(second_opinion("test"))
     if has_tests("tests/reference"):
         total.add(pytest("references", ["tests/reference"], workers=1))

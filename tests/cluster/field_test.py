@@ -72,7 +72,7 @@ def run_images(training):
     return {status["image"] for pod in pods for status in pod["status"].get("containerStatuses", []) if status["image"]}
 
 
-@pytest.mark.turns(5)
+@pytest.mark.turns(1)
 def test_an_upgrade_of_the_chart_moves_no_job_that_runs_whoever_dies_then(start, weights_after, upgrade, place):
     weights = weights_after(STEPS)
     training = start("upgraded", **unnamed(node_rig.SLOW))
@@ -144,7 +144,7 @@ def its_checkpoints(name):
     return {"uri": f"s3://jobs/{name}", "endpoint": f"http://{clusters.API}:{DOOR_PORT}", "everySteps": 20}
 
 
-@pytest.mark.turns(3)
+@pytest.mark.turns(0)
 def test_workers_and_coordinator_open_their_store_by_the_token_of_their_service_account(start, weights_after, role_store, place):
     weights = weights_after(MANY_STEPS)
     for account in ("trainer", "stranger"):
@@ -196,7 +196,7 @@ def computing_threads(training):
     return [1 + names.count("pool") for names in told]
 
 
-@pytest.mark.turns(4)
+@pytest.mark.turns(3)
 def test_a_trainer_has_as_many_threads_as_its_limit_has_processors(start, place):
     cores = min(int(node["status"]["capacity"]["cpu"]) for node in rig.Kubectl(place.cluster).get("nodes"))
     begun, coordinator = {}, node_rig.coordinator_on(1)

@@ -167,7 +167,7 @@ def test_jobs_go_on_by_themselves_once_what_they_lacked_is_there(stuck, place):
         assert stuck[name].finish()["result"]["step"] == 10, name
 
 
-@pytest.mark.turns(4)
+@pytest.mark.turns(0)
 def test_a_template_that_can_not_be_is_mended_while_its_job_is_suspended(stuck, place):
     def patch(name, **spec):
         place("patch", "trainingjob", name, "--type=merge", "-p", json.dumps({"spec": spec}))
@@ -205,7 +205,7 @@ def test_a_right_that_the_operator_lacks_stands_in_the_status_until_it_is_given(
     assert most_a_minute(moments_of_writes(training)) <= 3 * WRITES_A_MINUTE
 
 
-@pytest.mark.turns(5)
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("name, workers", [("s3", 4), ("spot", 8), ("hpa", 2)])
 def test_the_other_examples_get_their_pods_in_a_restricted_namespace(place, name, workers):
     place.apply(example(f"{name}.yaml"))

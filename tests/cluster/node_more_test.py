@@ -199,7 +199,7 @@ def a_zombie_comes_back(training, machine, said):
     return after, zombies
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(1)
 def test_one_is_preempted_the_api_server_is_away_the_leaders_machine_dies_and_a_zombie_comes_back(start, weights, place, node_cluster, machines):
     system, slots = rig.Kubectl(node_cluster, node_rig.SYSTEM), Slots(node_cluster)
     slots.give(1)

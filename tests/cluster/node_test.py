@@ -41,6 +41,7 @@ def fixture_start(place, request):
         place("delete", "trainingjob", name, "--wait=true", "--ignore-not-found", timeout=300)
 
 
+@pytest.mark.turns(2)
 def test_a_job_is_applied_shows_its_progress_and_ends_with_the_weights_of_a_local_run(start, weights):
     training = start()
     training.until_step(1)
@@ -62,7 +63,7 @@ def kill_trainer(kubectl, pod):
     kubectl("exec", pod, "-c", "trainer", "--", "sh", "-c", find)
 
 
-@pytest.mark.turns(4)
+@pytest.mark.turns(0)
 def test_workers_that_are_deleted_evicted_or_tainted_leave_and_are_replaced(start, weights, node_cluster, place):
     training = start(workers={"min": 3}, pod=SPREAD, coordinator=coordinator_on(1))  # node 1 is never tainted
     said = training.until_ring_of(3)
@@ -87,7 +88,7 @@ def test_workers_that_are_deleted_evicted_or_tainted_leave_and_are_replaced(star
     assert status["restarts"]["preemption"] >= 3 and status["restarts"]["failure"] == 0, status["restarts"]
 
 
-@pytest.mark.turns(4)
+@pytest.mark.turns(1)
 def test_who_is_on_a_machine_that_may_go_leaves_once_its_replacement_is_in_the_ring(start, weights, place):
     training = start(workers={"min": 3}, pod=SPREAD, coordinator=coordinator_on(1))
     said = training.until_ring_of(3)
@@ -202,7 +203,7 @@ def test_machines_that_vanish_with_a_worker_or_with_the_coordinator_cost_nothing
     assert status["restarts"]["infrastructure"] >= 2, status["restarts"]
 
 
-@pytest.mark.turns(5)
+@pytest.mark.turns(3)
 def test_a_machine_that_is_drained_with_the_coordinator_leaves_nobody_waiting(start, weights, place):
     coordinator = coordinator_on(2)
     coordinator["template"]["spec"]["terminationGracePeriodSeconds"] = 2 * node_rig.DEADLINE_S  # it could serve on for longer than we wait
@@ -223,7 +224,7 @@ def test_a_machine_that_is_drained_with_the_coordinator_leaves_nobody_waiting(st
     assert status["restarts"]["preemption"] >= 2 and status["restarts"]["failure"] == 0, status["restarts"]
 
 
-@pytest.mark.turns(0)
+@pytest.mark.turns(2)
 def test_who_fails_again_and_again_is_left_out_and_what_a_deadline_stops_another_job_goes_on_with(start, weights, place):
     training = start(failurePolicy={"maxRestarts": 1})
     said = training.until_ring_of(3)
@@ -326,7 +327,7 @@ def test_the_coordinator_dies_the_job_is_suspended_and_the_operator_is_away_at_t
     assert training.finish()["result"]["weightsSha256"] == weights
 
 
-@pytest.mark.turns(5)
+@pytest.mark.turns(0)
 def test_prometheus_finds_the_pods_of_a_job_and_the_operator_by_the_charts_monitors(start, place, node_cluster, tmp_path):
     monitors = monitor_rig.install(node_cluster)
     training = start()

@@ -296,7 +296,7 @@ def test_of_three_machines_of_four_that_go_at_once_all_workers_come_together_on_
     ends_well(training, weights)
 
 
-@pytest.mark.turns(1)
+@pytest.mark.turns(0)
 def test_what_all_machines_take_along_within_15_s_is_saved_before_and_goes_on_where_another_one_comes(fourth, start, weights_of_many, metadata):
     """Google's machines tell no time: it has its 30 s. There are steps enough for whoever is one too many to leave."""
     training = start(MANY_STEPS)
@@ -356,7 +356,7 @@ def notice_while_the_coordinator_ends(training, metadata, before, number):
     return said
 
 
-@pytest.mark.turns(5)
+@pytest.mark.turns(2)
 def test_a_notice_may_come_during_a_save_a_join_and_a_coordinators_end(fourth, start, weights_of_many, metadata, place):
     fourth()
     store = {**node_rig.local_job("x", 1)["spec"]["checkpoint"], "secretRef": {"name": "store"}}
@@ -379,7 +379,7 @@ def ask(cluster, address):
     return json.loads(cluster.call("curl", "-sf", "-m", "60", f"http://{address}:7070/v1/status"))
 
 
-@pytest.mark.turns(4)
+@pytest.mark.turns(3)
 def test_a_notice_is_heard_and_a_leave_made_while_the_api_server_is_away(start, weights_of_many, metadata, place, node_cluster):
     weights_of_many.result()  # its run is watched through the API server; a job that began beside it would be over as soon
     training = start(MANY_STEPS, coordinator=coordinator_on(1))

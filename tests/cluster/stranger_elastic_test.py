@@ -79,7 +79,7 @@ def check_ends_as_alone(training, volume, *local):
     assert status["result"]["exact"] and status["restarts"]["failure"] == 0, status
 
 
-@pytest.mark.turns(4)
+@pytest.mark.turns(0)
 def test_a_numpy_loop_in_an_image_of_debians_python_ends_with_the_weights_of_a_local_run(training, volume, place):
     begin_locally(place)
     said = training.until_ring_of(3)

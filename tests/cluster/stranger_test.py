@@ -107,7 +107,7 @@ def suspended_and_resumed(training, volume, beyond):
     return seen
 
 
-@pytest.mark.turns(5)
+@pytest.mark.turns(1)
 def test_each_line_is_there_once_in_an_image_of_debians_python_whatever_happens_to_the_workers(begin, volume, place, machines):
     training = begin(images.STRANGER, ["python3", "/program/lines.py", SHARED])
     seen = until_written_by(training, volume, 3, -1)

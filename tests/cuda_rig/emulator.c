@@ -8,7 +8,7 @@
 #include "common/os/cpu.h"
 #include "tests/cuda_rig/fiber.h"
 
-enum { WARP_THREADS = 32, WARPS_MAX = EMULATED_THREADS_MAX / WARP_THREADS, SHARED_MAX = 64, VALUES = 10 };
+enum { WARP_THREADS = 32, SHARED_MAX = 64, VALUES = 10 };
 enum { COPIES_MAX = 32 /* of a thread, under way */ };
 
 enum waits { RUNS, AT_BARRIER, AT_EXCHANGE, OVER };
@@ -26,21 +26,31 @@ struct thread {
     enum waits waits;
     struct emulated_site at; /* where it waits */
     int ready;               /* its index among those that can run */
-    struct copy copy[COPIES_MAX];
+    unsigned exchanges;      /* that it has come to */
+    struct copy *copy;       // (COPIES_MAX) NULL: it never asked for one
     int copies;
 };
 
+/* What a warp's threads give each other. */
+struct given {
+    uint64_t value[WARP_THREADS][VALUES];
+    bool read; /* what all of them need is read: a and b of a product, the matrices */
+    float a[16][16], b[8][16];
+    uint16_t matrix[4][8][8];
+};
+
+/* Exchanges have their places in turn: who comes to the next one has read what it got in this one, and all
+ * of them come before any comes to the one after that. */
 struct warp {
     int waiting;
-    uint64_t value[WARP_THREADS][VALUES]; /* what its threads give each other */
-    bool read;                            /* a and b are those of the product under way */
-    float a[16][16], b[8][16];
+    struct given given[2];
 };
 
 struct block {
+    bool runs;
     int number, threads, waiting, over;
-    struct thread *thread;
-    struct warp warp[WARPS_MAX];
+    struct thread *thread; // (threads) of those that run here, one block after the other
+    struct warp *warp;     // (threads / WARP_THREADS)
     void *shared[SHARED_MAX];
 };
 
@@ -132,10 +142,20 @@ static void make_wait(struct thread *t, enum waits why, struct emulated_site at)
     t->at = at;
 }
 
+static struct thread *choose(void);
+
+/* Another thread goes on, or this one. */
 static void leave(void)
 {
-    fiber_leave();
+    if (device.ends || !device.readies) {
+        fiber_leave();
+        return;
+    }
+    const struct thread *self = device.now;
+    device.now = choose();
     emulated_self = device.now->self;
+    if (device.now != self)
+        fiber_pass(device.now->fiber);
 }
 
 /* A sentence for the test; nothing runs after it. */
@@ -179,7 +199,7 @@ void emulated_fence(void)
 
 static bool same_site(struct emulated_site a, struct emulated_site b)
 {
-    return a.line == b.line && a.file && b.file && !strcmp(a.file, b.file);
+    return a.line == b.line && a.file && b.file && (a.file == b.file || !strcmp(a.file, b.file));
 }
 
 static void note_barrier(struct emulation *e, struct emulated_site at)
@@ -253,16 +273,20 @@ static void wait_for_warp(struct emulated_site at)
     end_here();
 }
 
+/* Where this thread's warp exchanges next. */
+static struct given *next_exchange(int *ret_lane)
+{
+    return &own_warp(ret_lane)->given[device.now->exchanges++ % 2];
+}
+
 /* The value of lane `from`, the own one where there is none. */
 static uint64_t exchange(struct emulated_site at, uint64_t value, int from)
 {
     int lane;
-    struct warp *w = own_warp(&lane);
-    w->value[lane][0] = value;
+    struct given *g = next_exchange(&lane);
+    g->value[lane][0] = value;
     wait_for_warp(at);
-    uint64_t got = from < WARP_THREADS ? w->value[from][0] : value;
-    wait_for_warp(at); /* until all have read */
-    return got;
+    return from < WARP_THREADS ? g->value[from][0] : value;
 }
 
 uint64_t emulated_down(const char *file, int line, uint64_t value, int n)
@@ -296,15 +320,15 @@ static float bf16_part(uint64_t pair, int high)
 
 /* A, 16 x 16: register (row / 8) + 2 * (column / 8) of lane 4 * (row % 8) + column % 8 / 2. B, 16 x 8, here
  * turned: register row / 8 of lane 4 * column + row % 8 / 2. */
-static void read_parts(struct warp *w)
+static void read_parts(struct given *g)
 {
     for (int row = 0; row < 16; row++)
         for (int k = 0; k < 16; k++)
-            w->a[row][k] = bf16_part(w->value[4 * (row % 8) + k % 8 / 2][row / 8 + 2 * (k / 8)], k % 2);
+            g->a[row][k] = bf16_part(g->value[4 * (row % 8) + k % 8 / 2][row / 8 + 2 * (k / 8)], k % 2);
     for (int column = 0; column < 8; column++)
         for (int k = 0; k < 16; k++)
-            w->b[column][k] = bf16_part(w->value[4 * column + k % 8 / 2][4 + k / 8], k % 2);
-    w->read = true;
+            g->b[column][k] = bf16_part(g->value[4 * column + k % 8 / 2][4 + k / 8], k % 2);
+    g->read = true;
 }
 
 /* Products of bf16 are exact in a float; their sum is rounded once. */
@@ -320,43 +344,48 @@ void emulated_mma_bf16(const char *file, int line, float d[4], const uint32_t a[
                        const float c[4])
 {
     int lane;
-    struct warp *w = own_warp(&lane);
+    struct given *g = next_exchange(&lane);
     for (int i = 0; i < 4; i++)
-        w->value[lane][i] = a[i];
+        g->value[lane][i] = a[i];
     for (int i = 0; i < 2; i++)
-        w->value[lane][4 + i] = b[i];
-    w->read = false;
+        g->value[lane][4 + i] = b[i];
+    g->read = false;
     wait_for_warp((struct emulated_site){file, line});
-    if (!w->read) /* who comes first does it for all */
-        read_parts(w);
+    if (!g->read) /* who comes first does it for all */
+        read_parts(g);
     for (int i = 0; i < 4; i++) /* C and D, 16 x 8: this thread has two columns of two rows */
-        d[i] = row_by_column(w->a[lane / 4 + 8 * (i / 2)], w->b[2 * (lane % 4) + i % 2], c[i]);
-    wait_for_warp((struct emulated_site){file, line});
+        d[i] = row_by_column(g->a[lane / 4 + 8 * (i / 2)], g->b[2 * (lane % 4) + i % 2], c[i]);
 }
 
 /* ---- from shared memory to parts, and into it ---- */
 
+static void read_matrices(struct given *g)
+{
+    for (int i = 0; i < 4; i++)
+        for (int row = 0; row < 8; row++)
+            memcpy(g->matrix[i][row], (const void *)(uintptr_t)g->value[8 * i + row][0], 8 * 2);
+    g->read = true;
+}
+
 /* Register i of lane l: of matrix i row l / 4, columns 2 (l % 4) and the next; turned, row and column change
- * places. */
+ * places. All is read in one moment, as by a GPU: whoever writes there next is no danger to slower lanes. */
 void emulated_matrix(const char *file, int line, uint32_t x[4], const void *at, bool turned)
 {
     int lane;
     const struct emulated_site site = {file, line};
-    struct warp *w = own_warp(&lane);
+    struct given *g = next_exchange(&lane);
     if ((uintptr_t)at % 16)
         refuse("a matrix's row does not begin at 16 bytes", device.now, site, site);
-    w->value[lane][0] = (uint64_t)(uintptr_t)at;
+    g->value[lane][0] = (uint64_t)(uintptr_t)at;
+    g->read = false;
     wait_for_warp(site);
+    if (!g->read)
+        read_matrices(g);
     for (int i = 0; i < 4; i++) {
-        uint16_t two[2];
-        for (int j = 0; j < 2; j++) {
-            const int row = turned ? lane % 4 * 2 + j : lane / 4,
-                      column = turned ? lane / 4 : lane % 4 * 2 + j;
-            memcpy(&two[j], (const char *)(uintptr_t)w->value[8 * i + row][0] + 2 * column, 2);
-        }
-        x[i] = two[0] | (uint32_t)two[1] << 16;
+        const int line_of = lane / 4, pair = lane % 4 * 2;
+        x[i] = turned ? g->matrix[i][pair][line_of] | (uint32_t)g->matrix[i][pair + 1][line_of] << 16
+                      : g->matrix[i][line_of][pair] | (uint32_t)g->matrix[i][line_of][pair + 1] << 16;
     }
-    wait_for_warp(site);
 }
 
 void emulated_copy(const char *file, int line, void *to, const void *from, int bytes, bool there)
@@ -367,6 +396,8 @@ void emulated_copy(const char *file, int line, void *to, const void *from, int b
         refuse("a copy does not begin at a multiple of its size", t, site, site);
     if (t->copies == COPIES_MAX)
         abort();
+    if (!t->copy)
+        t->copy = zeroed(COPIES_MAX, sizeof *t->copy);
     memset(to, 0xff, (size_t)bytes);
     t->copy[t->copies++] = (struct copy){to, there ? from : NULL, (size_t)bytes};
     emulated_point();
@@ -413,13 +444,15 @@ static void run_thread(void *arg)
 
 static void block_begin(struct block *b, int number)
 {
-    *b = (struct block){.number = number, .threads = device.kernel->threads};
-    b->thread = zeroed((size_t)b->threads, sizeof *b->thread);
+    b->runs = true;
+    b->number = number;
+    b->waiting = b->over = 0;
+    for (int i = 0; i < b->threads / WARP_THREADS; i++)
+        b->warp[i].waiting = 0;
     for (int i = 0; i < b->threads; i++) {
         struct thread *t = &b->thread[i];
-        t->fiber = take_stack();
-        t->block = b;
-        t->self = (struct emulated_thread){i, number, device.e->blocks};
+        *t = (struct thread){
+            .fiber = take_stack(), .block = b, .self = {i, number, device.e->blocks}, .copy = t->copy};
         fiber_start(t->fiber, run_thread, NULL);
         make_ready(t);
     }
@@ -429,10 +462,32 @@ static void block_end(struct block *b)
 {
     for (int i = 0; i < b->threads; i++)
         give_stack(b->thread[i].fiber);
-    for (int i = 0; i < SHARED_MAX; i++)
+    for (int i = 0; i < SHARED_MAX; i++) {
         free(b->shared[i]);
-    free(b->thread);
-    b->thread = NULL;
+        b->shared[i] = NULL;
+    }
+    b->runs = false;
+}
+
+static void blocks_open(struct block *block, int resident)
+{
+    for (int i = 0; i < resident; i++) {
+        struct block *b = &block[i];
+        b->threads = device.kernel->threads;
+        b->thread = zeroed((size_t)b->threads, sizeof *b->thread);
+        b->warp = zeroed((size_t)b->threads / WARP_THREADS, sizeof *b->warp);
+    }
+}
+
+static void blocks_free(struct block *block, int resident)
+{
+    for (int i = 0; i < resident; i++) {
+        for (int j = 0; j < block[i].threads; j++)
+            free(block[i].thread[j].copy);
+        free(block[i].thread);
+        free(block[i].warp);
+    }
+    free(block);
 }
 
 /* Any of those that have not begun. */
@@ -532,17 +587,18 @@ bool emulate(struct emulation *e, const struct emulated_kernel *kernel, const vo
     device.to_come = zeroed((size_t)e->blocks, sizeof *device.to_come);
     for (device.blocks_to_come = 0; device.blocks_to_come < e->blocks; device.blocks_to_come++)
         device.to_come[device.blocks_to_come] = device.blocks_to_come;
+    blocks_open(block, resident);
     cpu_float_mode_set(cpu_float_mode_fixed);
     run_all(block, resident);
     cpu_float_mode_set(mode);
     for (int i = 0; i < resident; i++)
-        if (block[i].thread) {
+        if (block[i].runs) {
             if (!e->stopped)
                 tell_stuck(&block[i]);
             block_end(&block[i]);
         }
     free(device.ready);
     free(device.to_come);
-    free(block);
+    blocks_free(block, resident);
     return !e->wrong[0];
 }

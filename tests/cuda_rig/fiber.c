@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -12,7 +13,7 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-#if !defined(__x86_64__) || defined(RM_FIBER_UCONTEXT)
+#if (!defined(__x86_64__) && !defined(__aarch64__)) || defined(RM_FIBER_UCONTEXT)
 #define BY_UCONTEXT 1
 #include <ucontext.h>
 #else
@@ -20,6 +21,9 @@
 #endif
 
 enum { STACK = 128 << 10, GUARD = 64 << 10 }; /* as large as any machine's page */
+/* Where a stack begins differs by lines of a cache, over a page: all hundreds of them at one place of theirs
+ * would be in each other's way in the few lines that a cache has for that place. */
+enum { CACHE_LINE = 64, COLOURS = 64 };
 
 #if BY_UCONTEXT
 typedef ucontext_t place;
@@ -29,6 +33,7 @@ typedef void *place; /* the stack's end: all else lies on it */
 
 struct fiber {
     char *map, *stack;
+    size_t size; /* of the stack: its end is not the map's */
     void (*run)(void *arg);
     void *arg;
     bool over;
@@ -38,6 +43,8 @@ struct fiber {
 
 static struct fiber *current;
 static place outside;
+static bool from_outside; /* how who runs now was entered: not by a fiber that passed on to it */
+static int fibers_opened;
 
 static const void *outside_stack; /* of who enters, for the sanitizer */
 static size_t outside_size;
@@ -66,6 +73,16 @@ static void tell_end(void *fake, const void **stack, size_t *size)
 #endif
 }
 
+/* To who was entered or passed to. The stack that the sanitizer says was left is the outside's only where
+ * nobody passed. */
+static void tell_arrived(void *fake)
+{
+    if (from_outside)
+        tell_end(fake, &outside_stack, &outside_size);
+    else
+        tell_end(fake, NULL, NULL);
+}
+
 static void tell_fresh(void *stack, size_t size)
 {
 #ifdef __SANITIZE_ADDRESS__
@@ -91,7 +108,7 @@ static void place_start(struct fiber *f, void (*begin)(void))
     if (getcontext(&f->at))
         abort();
     f->at.uc_stack.ss_sp = f->stack;
-    f->at.uc_stack.ss_size = STACK;
+    f->at.uc_stack.ss_size = f->size;
     f->at.uc_link = NULL;
     makecontext(&f->at, begin, 0);
 }
@@ -100,6 +117,7 @@ static void place_start(struct fiber *f, void (*begin)(void))
 
 /* What a function must leave as it was goes onto the old stack and comes off the new one. */
 void fiber_change_stacks(void **from, void *to);
+#ifdef __x86_64__
 __asm__(".text\n"
         ".globl fiber_change_stacks\n"
         ".type fiber_change_stacks, @function\n"
@@ -110,20 +128,38 @@ __asm__(".text\n"
         "    popq %r15\n    popq %r14\n    popq %r13\n    popq %r12\n    popq %rbx\n    popq %rbp\n"
         "    ret\n"
         ".size fiber_change_stacks, . - fiber_change_stacks\n");
+enum { FRAME = 8, RETURN = 6 /* words of a fresh stack: what is popped, where to, and what a call leaves */ };
+#else
+__asm__(".text\n"
+        ".globl fiber_change_stacks\n"
+        ".type fiber_change_stacks, %function\n"
+        "fiber_change_stacks:\n"
+        "    stp x19, x20, [sp, #-160]!\n    stp x21, x22, [sp, #16]\n    stp x23, x24, [sp, #32]\n"
+        "    stp x25, x26, [sp, #48]\n    stp x27, x28, [sp, #64]\n    stp x29, x30, [sp, #80]\n"
+        "    stp d8, d9, [sp, #96]\n    stp d10, d11, [sp, #112]\n    stp d12, d13, [sp, #128]\n"
+        "    stp d14, d15, [sp, #144]\n"
+        "    mov x9, sp\n    str x9, [x0]\n    mov sp, x1\n"
+        "    ldp x21, x22, [sp, #16]\n    ldp x23, x24, [sp, #32]\n    ldp x25, x26, [sp, #48]\n"
+        "    ldp x27, x28, [sp, #64]\n    ldp x29, x30, [sp, #80]\n    ldp d8, d9, [sp, #96]\n"
+        "    ldp d10, d11, [sp, #112]\n    ldp d12, d13, [sp, #128]\n    ldp d14, d15, [sp, #144]\n"
+        "    ldp x19, x20, [sp], #160\n"
+        "    ret\n"
+        ".size fiber_change_stacks, . - fiber_change_stacks\n");
+enum { FRAME = 20, RETURN = 11 /* words of a fresh stack: all of them registers, one of them where to */ };
+#endif
 
 static void change(place *from, place *to)
 {
     fiber_change_stacks(from, *to);
 }
 
+/* So that `begin` finds its stack as a call would leave it. */
 static void place_start(struct fiber *f, void (*begin)(void))
 {
-    uint64_t *top = (uint64_t *)(f->stack + STACK);
-    *--top = 0; /* so that `begin` finds its stack as a call would leave it */
-    *--top = (uint64_t)(uintptr_t)begin;
-    for (int i = 0; i < 6; i++)
-        *--top = 0;
-    f->at = top;
+    uint64_t *frame = (uint64_t *)(f->stack + f->size) - FRAME;
+    memset(frame, 0, FRAME * sizeof *frame);
+    frame[RETURN] = (uint64_t)(uintptr_t)begin;
+    f->at = frame;
 }
 
 #endif
@@ -133,7 +169,7 @@ static void place_start(struct fiber *f, void (*begin)(void))
 static void begin(void)
 {
     struct fiber *f = current;
-    tell_end(NULL, &outside_stack, &outside_size);
+    tell_arrived(NULL);
     f->run(f->arg);
     f->over = true;
     tell_begin(NULL, outside_stack, outside_size);
@@ -152,6 +188,7 @@ struct fiber *fiber_open(void)
     }
     f->map = map;
     f->stack = map + GUARD;
+    f->size = STACK - (size_t)(fibers_opened++ % COLOURS * CACHE_LINE);
     f->over = true;
     return f;
 }
@@ -180,9 +217,11 @@ bool fiber_enter(struct fiber *f)
 {
     void *fake = NULL;
     current = f;
-    tell_begin(&fake, f->stack, STACK);
+    from_outside = true;
+    tell_begin(&fake, f->stack, f->size);
     change(&outside, &f->at);
     tell_end(fake, NULL, NULL);
+    f = current; /* perhaps another one */
     current = NULL;
     return f->over;
 }
@@ -192,5 +231,15 @@ void fiber_leave(void)
     struct fiber *f = current;
     tell_begin(&f->fake, outside_stack, outside_size);
     change(&f->at, &outside);
-    tell_end(f->fake, &outside_stack, &outside_size);
+    tell_arrived(f->fake);
+}
+
+void fiber_pass(struct fiber *to)
+{
+    struct fiber *f = current;
+    current = to;
+    from_outside = false;
+    tell_begin(&f->fake, to->stack, to->size);
+    change(&f->at, &to->at);
+    tell_arrived(f->fake);
 }

@@ -1,6 +1,8 @@
 """What tools/check counts: a check that loses a failure would be worse than none."""
 
+import contextlib
 import http.server
+import re
 import subprocess
 import sys
 import threading
@@ -57,6 +59,25 @@ def test_a_program_that_fails_after_a_good_report_has_failed(tmp_path):
 def test_a_program_that_was_not_built_has_failed(tmp_path):
     assert check_all.unit_test("test", ("a_test", None, None, {}))[0].failed == 1
     assert check_all.unit_test("test", ("a_test", [str(tmp_path / "gone")], None, {}))[0].failed == 1
+
+
+def test_units_of_two_presets_are_counted_each_and_have_a_place_each_and_a_preset_without_any_has_failed(monkeypatch, capsys):
+    """Of one bucket, since both ask for it at the same time."""
+    tests = {preset: [("contract_test", ["sh", "-c", f"test $RINGMASTER_TEST_S3 = s3://b/contract-{preset}"], None, {})] for preset in ("test", "asan")}
+    monkeypatch.setattr(check_all, "bucket_of", lambda kind, total: contextlib.nullcontext({"RINGMASTER_TEST_S3": "s3://b/contract"}))
+    monkeypatch.setattr(check_all, "registered_tests", {**tests, "release": []}.get)
+    assert check_all.unit_tests(["test", "asan"]).line() == "2 passed, 0 failed, 0 skipped"
+    said = capsys.readouterr().out
+    assert "unit tests (test): 1 passed, 0 failed, 0 skipped\n" in said and "unit tests (asan): 1 passed, 0 failed, 0 skipped\n" in said
+    assert check_all.unit_tests(["test", "release"]).failures == ["unit tests (release): none is registered"]
+
+
+def test_the_longest_programs_begin_first_and_are_there():
+    listed = "".join(path.read_text(encoding="utf-8") for path in ROOT.glob("tests/**/CMakeLists.txt"))
+    assert set(check_all.LONG_PROGRAMS) <= set(re.findall(r"\w+", listed))
+    first, second = check_all.LONG_PROGRAMS[:2]
+    pairs = [("test", (name,)) for name in ("a_test", second, "b_test", first)] + [("asan", (second,))]
+    assert [name for _, (name,) in check_all.in_order(pairs)] == [first, second, second, "a_test", "b_test"]
 
 
 def test_a_pytest_run_is_counted_and_its_collapse_is_a_failure(tmp_path, capsys):

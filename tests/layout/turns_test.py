@@ -1,4 +1,4 @@
-"""What takes turns in tools/check: of any six commits in a row each story runs in one, and the check ends in time and with its count."""
+"""What takes turns in tools/check: of any four commits in a row each story runs in one, and the check ends in time and with its count."""
 
 import concurrent.futures
 import json
@@ -53,7 +53,8 @@ def fixture_repository(tmp_path):
     return folder
 
 
-def test_six_commits_in_a_row_have_six_turns_and_a_commit_always_the_same(repository):
+def test_four_commits_in_a_row_have_four_turns_and_a_commit_always_the_same(repository):
+    assert turns.TURNS == 4, "no story is left out in more than four commits"
     found = []
     for number in range(2 * turns.TURNS):
         git(repository, "commit", "-q", "--allow-empty", "-m", str(number))
@@ -87,7 +88,7 @@ def test_the_list_is_made_from_what_a_check_measured_and_keeps_who_had_no_turn_i
 
 def test_who_is_marked_is_not_listed_as_well():
     assert turns.is_marked("node_test.py::test_a_job_grows_onto_a_new_machine_and_shrinks")
-    assert not turns.is_marked("node_test.py::test_a_job_is_applied_shows_its_progress_and_ends_with_the_weights_of_a_local_run")
+    assert not turns.is_marked("install_test.py::test_the_quick_start_is_applied_is_watched_and_ends_with_the_weights_of_a_local_run")
 
 
 def test_a_history_that_is_cut_off_is_said_and_has_a_turn_all_the_same(repository, tmp_path):

@@ -99,12 +99,15 @@ CUresult enter(struct call *call, const char *name, enum needs needs)
 
 void leave_call(struct call *call)
 {
-    if (call->locked)
-        pthread_mutex_unlock(&lock);
+    if (!call->locked)
+        return;
+    device_memory_closes();
+    pthread_mutex_unlock(&lock);
 }
 
 void wait_a_moment(void)
 {
+    device_memory_closes();
     pthread_mutex_unlock(&lock);
     poll(NULL, 0, 10);
     pthread_mutex_lock(&lock);

@@ -1,5 +1,5 @@
 /* A device's memory: memfds, mapped where a range of addresses was reserved; an address on the device is one
- * of this process. The host may touch none of it: it is open only while the device works. */
+ * of this process. The host may touch none of it: it is open only within calls in which the device works. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,12 +49,27 @@ void check_pinned(const char *what, const void *at, size_t bytes)
         misuse("%s: %zu bytes at %p go beyond their allocation of %zu", what, bytes, at, r->bytes);
 }
 
-void device_memory_opens(bool open)
+static bool is_open;
+
+static void protect(int protection)
 {
     for (struct range *r = standin.range; r; r = r->next)
-        if (r->mapped && r->access &&
-            mprotect(r->at, r->bytes, open ? PROT_READ | PROT_WRITE : PROT_NONE) < 0)
+        if (r->mapped && r->access && mprotect(r->at, r->bytes, protection) < 0)
             abort();
+}
+
+void device_memory_opens(void)
+{
+    if (!is_open)
+        protect(PROT_READ | PROT_WRITE);
+    is_open = true;
+}
+
+void device_memory_closes(void)
+{
+    if (is_open)
+        protect(PROT_NONE);
+    is_open = false;
 }
 
 static struct range *range_new(size_t bytes, int protection)

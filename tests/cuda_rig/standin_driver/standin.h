@@ -186,7 +186,10 @@ int draw(int bound);
 /* Ends the process unless all of it is mapped device memory, or pinned. */
 void check_device_memory(const char *what, CUdeviceptr at, size_t bytes);
 void check_pinned(const char *what, const void *at, size_t bytes);
-void device_memory_opens(bool open); /* for who works on the device */
+/* For who works on the device; it stays open until the call ends or waits. Each time is two system calls for
+ * all of it, and a call may do hundreds of pieces of work. */
+void device_memory_opens(void);
+void device_memory_closes(void);
 bool work_is_under_way(void);
 
 /* ---- work (work.c) ---- */

@@ -69,7 +69,7 @@ void run_op(struct op *op)
     standin.ms += MS_A_PIECE + MS_A_BYTE * (double)op->bytes;
     if (standin.script.empty && (op->kind == OP_LAUNCH || op->kind == OP_OTHER || op->kind == OP_SET))
         return;
-    device_memory_opens(true);
+    device_memory_opens();
     if (op->kind == OP_COPY_IN || op->kind == OP_COPY_OUT || op->kind == OP_COPY)
         memmove(op->to, op->from, op->bytes);
     else if (op->kind == OP_LAUNCH)
@@ -78,7 +78,6 @@ void run_op(struct op *op)
         op->run(op->arguments);
     for (size_t i = 0; op->kind == OP_SET && i < op->bytes / sizeof op->word; i++)
         memcpy(op->to + i * sizeof op->word, &op->word, sizeof op->word);
-    device_memory_opens(false);
     if (op->kind == OP_RECORD) {
         op->moment->done = true;
         op->moment->ms = standin.ms;
@@ -95,10 +94,8 @@ static bool may_be_done(const struct op *op)
         return false;
     if (op->kind != OP_OTHER || !op->ready)
         return true;
-    device_memory_opens(true);
-    bool ready = op->ready(op->arguments);
-    device_memory_opens(false);
-    return ready;
+    device_memory_opens();
+    return op->ready(op->arguments);
 }
 
 static bool waits_for_others(void)

@@ -20,6 +20,19 @@ static bool chance(struct world *w, int percent)
     return (int)world_draw(w, 100) < percent;
 }
 
+void world_take(struct world_truth *truth, const struct world_change *change)
+{
+    if (change->kind == CHANGE_JOB)
+        truth->job = change->after.job;
+    else if (change->kind == CHANGE_NODE)
+        truth->node[change->index] = change->after.node;
+    else {
+        truth->pod[change->index] = change->after.pod;
+        if (truth->pods_count <= change->index)
+            truth->pods_count = change->index + 1;
+    }
+}
+
 void world_note(struct world *w, int kind, int index)
 {
     if (w->log_count == WORLD_LOG)
@@ -34,6 +47,7 @@ void world_note(struct world *w, int kind, int index)
     else
         change->after.node = w->truth.node[index];
     w->log[w->log_count++] = change;
+    world_take(&w->told, change);
 }
 
 static void set_up(struct node_view *node, int i)
@@ -80,11 +94,15 @@ static bool runs(const struct world_pod *pod)
 
 void world_check(struct world *w)
 {
+    const struct world_pod *live[WORLD_PODS]; /* a handful of the hundreds that have been */
+    int count = 0;
     for (int i = 0; i < w->truth.pods_count; i++)
-        for (int k = i + 1; k < w->truth.pods_count; k++) {
-            const struct world_pod *a = &w->truth.pod[i], *b = &w->truth.pod[k];
-            if (is_live(a) && is_live(b) && !a->view.deletion_ms && !b->view.deletion_ms &&
-                a->view.role == b->view.role && a->view.index == b->view.index && !*w->wrong)
+        if (is_live(&w->truth.pod[i]) && !w->truth.pod[i].view.deletion_ms)
+            live[count++] = &w->truth.pod[i];
+    for (int i = 0; i < count; i++)
+        for (int k = i + 1; k < count; k++) {
+            const struct world_pod *a = live[i], *b = live[k];
+            if (a->view.role == b->view.role && a->view.index == b->view.index && !*w->wrong)
                 snprintf(w->wrong, sizeof w->wrong, "two pods of index %d: attempts %d and %d", a->view.index,
                          a->view.attempt, b->view.attempt);
         }

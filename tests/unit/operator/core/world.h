@@ -55,7 +55,7 @@ struct world_truth {
 struct world {
     uint64_t random;
     int64_t now_ms;
-    struct world_truth truth;
+    struct world_truth truth, told; /* as it is, and as it was when each thing was last told of */
     int log_count;
     struct world_change *log[WORLD_LOG];
     char key[OP_NAME_MAX]; /* the Secret that the first pod of the job refers to; "": there was no pod */
@@ -105,6 +105,7 @@ struct world *world_open(uint64_t seed, int workers, int min);
 void world_free(struct world *w);
 uint64_t world_draw(struct world *w, uint64_t bound);
 void world_note(struct world *w, int kind, int index); /* logs the object's present state as a change */
+void world_take(struct world_truth *truth, const struct world_change *change);
 void world_check(struct world *w);
 
 /* Kubelets, scheduler and the coordinator's program do one thing or several. */

@@ -149,25 +149,12 @@ int world_do(struct world *w, const struct op_action *action)
     return 0;
 }
 
-static void take(struct process *o, const struct world_change *change)
-{
-    if (change->kind == CHANGE_JOB)
-        o->cache.job = change->after.job;
-    else if (change->kind == CHANGE_NODE)
-        o->cache.node[change->index] = change->after.node;
-    else {
-        o->cache.pod[change->index] = change->after.pod;
-        if (o->cache.pods_count <= change->index)
-            o->cache.pods_count = change->index + 1;
-    }
-}
-
 /* Up to a place in the log, for one kind. */
 static void follow(struct world *w, struct process *o, int kind, int until)
 {
     for (; o->seen[kind] < until; o->seen[kind]++)
         if ((int)w->log[o->seen[kind]]->kind == kind)
-            take(o, w->log[o->seen[kind]]);
+            world_take(&o->cache, w->log[o->seen[kind]]);
 }
 
 void process_catch_up(struct world *w, struct process *o, bool all)
@@ -179,10 +166,27 @@ void process_catch_up(struct world *w, struct process *o, bool all)
     }
 }
 
+/* Of all that a list tells only the last word of each thing counts; pods are never fewer than before. */
+static void list(const struct world_truth *told, struct world_truth *cache)
+{
+    cache->job = told->job;
+    cache->pods_count = told->pods_count;
+    memcpy(cache->pod, told->pod, (size_t)told->pods_count * sizeof *cache->pod);
+    memcpy(cache->node, told->node, sizeof cache->node);
+}
+
 void process_start(struct world *w, struct process *o)
 {
-    *o = (struct process){.late = o->late, .late_from = o->late_from, .late_turns = o->late_turns};
-    process_catch_up(w, o, true);
+    list(&w->told, &o->cache);
+    for (int kind = 0; kind < 3; kind++) {
+        world_draw(w, (uint64_t)w->log_count + 1); /* as where it catches up: a seed stays what it is */
+        o->seen[kind] = w->log_count;
+    }
+    o->memo = (struct op_memo){0};
+    o->silence = (struct op_silence){0};
+    o->silent_term = 0;
+    o->expect_until_ms = 0;
+    o->expect_log = 0;
 }
 
 void process_end(struct process *o)
