@@ -174,8 +174,6 @@ static int check_training(const struct job_spec *spec, const char **ret_path, st
          isa_near(spec->isa).question);
     RULE(spec->device == JOB_DEVICE_GPU && spec->precision != JOB_BF16, "trainer.device",
          "is gpu, which computes in bf16 so far; set trainer.precision to bf16");
-    RULE(spec->device == JOB_DEVICE_GPU && spec->recompute, "trainer.device",
-         "is gpu, which can't compute activations again yet; leave trainer.recompute out");
     RULE(o->warmup_steps > spec->steps, "trainer.optimizer.warmupSteps",
          "is %lld, more than trainer.steps (%lld); shorten the warm-up", (long long)o->warmup_steps,
          (long long)spec->steps);

@@ -93,7 +93,9 @@ const struct job_field job_fields[] = {
     {"trainer.precision", JOB_FIELD_CHOICE, AT(precision), .fallback = "fp32", .words = {"fp32", "bf16"},
      .compared = true, .help = "numbers that enter matrix products; weights and sums are fp32 always"},
     {"trainer.recompute", JOB_FIELD_BOOL, AT(recompute), .fallback = "false",
-     .help = "compute activations again on the way back instead of keeping them: same bits, less memory"},
+     .help =
+         "compute activations again on the way back instead of keeping them: same bits, less memory; on a "
+         "GPU as many as its memory asks for"},
     {"trainer.reduction", JOB_FIELD_CHOICE, AT(reduction), .fallback = "exact", .words = {"exact", "fast"},
      .compared = true, .help = "exact: the same bits whatever the workers did. fast: plain fp32 sums"},
     {"trainer.allowMixedHardware", JOB_FIELD_BOOL, AT(allow_mixed_hardware), .fallback = "false",

@@ -123,7 +123,6 @@ INVALID = [
     ({"trainer__isa": "AVX3"}, "Unsupported value"),
     ({"trainer__device": "cuda"}, "Unsupported value"),
     ({"trainer__device": "gpu"}, "device is gpu, which computes in bf16 so far; set precision to bf16"),
-    ({"trainer__device": "gpu", "trainer__precision": "bf16", "trainer__recompute": True}, "leave recompute out"),
     ({"trainer__evaluation__holdOut": 1}, "write a number from 0 to 0.5"),
     ({"trainer__evaluation__everySteps": 10}, "evaluation.holdOut is 0, so there is nothing to evaluate on"),
     # checkpoints and times

@@ -195,7 +195,11 @@ static int time_lane(struct bench *b, struct cuda_lane *l, const struct cuda_lan
 static int time_lanes(struct tool *t, struct bench *b, bool graphs, bool floats, struct error *err)
 {
     static float scales[RM_TENSORS_MAX];
-    const struct cuda_lane_options options = {&b->layout, b->sequences, &t->exact, &t->model, graphs};
+    const struct cuda_lane_options options = {.layout = &b->layout,
+                                              .sequences = b->sequences,
+                                              .exact = &t->exact,
+                                              .model = &t->model,
+                                              .graphs = graphs};
     const struct cuda_lane_sums sums = {
         t->memory.at + b->words, t->memory.at + b->max, t->memory.at + b->proof, scales, true, floats};
     struct cuda_lane *l = NULL;

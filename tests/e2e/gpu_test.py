@@ -71,6 +71,25 @@ def test_it_learns_as_a_cpu_does_within_what_bf16_rounds_and_auto_is_a_cpu(tmp_p
         assert ours.keys() == theirs.keys() and all(abs(ours[step] - theirs[step]) < 0.01 * ours[step] for step in ours), (ours, theirs)
 
 
+DEEPER = {**JOB, "trainer__model__layers": 2, "trainer__steps": 4}
+
+
+@pytest.fixture(name="deeper", scope="module")
+def one_worker_that_keeps_all_activations(tmp_path_factory):
+    run = rig.Run(rig.make_job(tmp_path_factory.mktemp("deeper"), **DEEPER), env=GPUS)
+    run.wait()
+    run.clean_up()
+    assert "computed again" not in run.stderr, run.tail()
+    return told(run, 4)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_activations_computed_again_change_no_bit_and_the_log_says_what_they_spare(tmp_path, finish, deeper, workers):
+    run = finish(rig.make_job(tmp_path, workers__target=workers, trainer__recompute=True, **DEEPER), env=GPUS)
+    assert told(run, 4) == deeper, run.tail()
+    assert run.stderr.count("less than all: norms and GELU are computed again") == workers, run.tail()
+
+
 def first_one_with(folder, script):
     """A trainer program whose first process has a GPU of that script."""
     wrapper, first = folder / "trainer", folder / "first"

@@ -53,13 +53,25 @@ static int64_t pieces_of(const struct model_layout *l)
     return pieces;
 }
 
-/* What one token needs in one block: both norms' results, queries, keys and values, attention's result, the
- * middle's four widths before and after GELU; the residual stream twice, in fp32; and what norms and
- * attention keep of each row. */
-static int64_t block_bytes(const struct model_shape *m, int64_t number)
+/* What one token needs in one block. What came into it: the residual stream, in fp32. */
+static int64_t input_bytes(const struct model_shape *m)
 {
-    const int64_t widths = 1 + 3 + 1 + 1 + 4 + 4, rows = 2 * 2 + m->heads;
-    return widths * m->width * number + 2 * (int64_t)m->width * FLOAT_BYTES + rows * FLOAT_BYTES;
+    return (int64_t)m->width * FLOAT_BYTES;
+}
+
+/* Queries, keys and values, attention's result and the middle's four widths before GELU; the stream once more
+ * between its halves; and what norms and attention keep of each row. */
+static int64_t products_bytes(const struct model_shape *m, int64_t number)
+{
+    const int64_t widths = 3 + 1 + 4, rows = 2 * 2 + m->heads;
+    return widths * m->width * number + input_bytes(m) + rows * FLOAT_BYTES;
+}
+
+/* Both norms' results, and the four widths behind GELU. */
+static int64_t cheap_bytes(const struct model_shape *m, int64_t number)
+{
+    const int64_t widths = 1 + 1 + 4;
+    return widths * m->width * number;
 }
 
 /* What one token needs beside its blocks, once: the stream behind them, its gradient, and that of a norm's
@@ -73,14 +85,15 @@ static int64_t between_bytes(const struct model_shape *m, int64_t number)
     return widths * m->width * number + 3 * (int64_t)m->width * FLOAT_BYTES + rows * FLOAT_BYTES + shares;
 }
 
-/* Recomputed: of each block its input, and one block as a whole. */
-static int64_t activation_bytes(const struct cuda_needs_shape *s)
+/* Of what is computed again all blocks have one memory. */
+static int64_t activation_bytes(const struct cuda_needs_shape *s, enum cuda_keep keep)
 {
     const struct model_shape *m = &s->layout->shape;
     const int64_t number = s->fp32 ? FLOAT_BYTES : HALF_BYTES;
-    const int64_t tokens = (int64_t)s->lane_sequences * m->context, block = block_bytes(m, number);
-    const int64_t input = (int64_t)m->width * FLOAT_BYTES;
-    const int64_t kept = s->recompute ? m->layers * input + block : m->layers * block;
+    const int64_t tokens = (int64_t)s->lane_sequences * m->context;
+    const int64_t kept = m->layers * input_bytes(m) +
+                         (keep < CUDA_KEEP_INPUTS ? m->layers : 1) * products_bytes(m, number) +
+                         (keep < CUDA_KEEP_PRODUCTS ? m->layers : 1) * cheap_bytes(m, number);
     return tokens * (kept + between_bytes(m, number));
 }
 
@@ -105,7 +118,7 @@ static int64_t gradient_bytes(const struct model_shape *m)
 void cuda_needs_make(struct cuda_needs *out, const struct cuda_needs_shape *s)
 {
     const int64_t parameters = s->layout->parameters;
-    *out = (struct cuda_needs){0};
+    *out = (struct cuda_needs){.keep = s->keep};
     out->bytes[CUDA_NEEDS_STATE] =
         3 * parameters * FLOAT_BYTES + pieces_of(s->layout) * (STAMP_BYTES + PROOF_BYTES);
     out->bytes[CUDA_NEEDS_WORDS] = 2 * parameters * FLOAT_BYTES;
@@ -113,7 +126,8 @@ void cuda_needs_make(struct cuda_needs *out, const struct cuda_needs_shape *s)
         s->slots * (int64_t)sizeof(struct cuda_slot) + pieces_of(s->layout) * TABLE_BYTES;
     out->bytes[CUDA_NEEDS_HALF] = s->fp32 ? 0 : parameters * HALF_BYTES;
     out->bytes[CUDA_NEEDS_GRADIENT] = gradient_bytes(&s->layout->shape);
-    out->bytes[CUDA_NEEDS_ACTIVATIONS] = activation_bytes(s);
+    out->bytes[CUDA_NEEDS_ACTIVATIONS] = activation_bytes(s, s->keep);
+    out->spared = activation_bytes(s, CUDA_KEEP_ALL) - out->bytes[CUDA_NEEDS_ACTIVATIONS];
     out->bytes[CUDA_NEEDS_LOGITS] = logit_bytes(s);
     out->bytes[CUDA_NEEDS_WORKSPACE] = STREAMS_COMPUTING * WORKSPACE;
     out->bytes[CUDA_NEEDS_RESERVE] = RESERVE;
@@ -128,20 +142,27 @@ static double gib(int64_t bytes)
     return (double)bytes / (double)GIB;
 }
 
-static bool fits(struct cuda_needs_shape s, int lane_sequences, bool recompute, int64_t free)
+static bool fits(struct cuda_needs_shape s, int lane_sequences, enum cuda_keep keep, int64_t free)
 {
     struct cuda_needs needs;
     s.lane_sequences = lane_sequences;
-    s.recompute = recompute;
+    s.keep = keep;
     cuda_needs_make(&needs, &s);
     return needs.total <= free;
 }
 
+enum cuda_keep cuda_needs_keep(const struct cuda_needs_shape *s, bool recompute, int64_t free)
+{
+    if (!recompute)
+        return CUDA_KEEP_ALL;
+    return fits(*s, s->lane_sequences, CUDA_KEEP_PRODUCTS, free) ? CUDA_KEEP_PRODUCTS : CUDA_KEEP_INPUTS;
+}
+
 /* The most sequences a lane that fit; 0: not even one does. */
-static int sequences_that_fit(const struct cuda_needs_shape *s, bool recompute, int64_t free)
+static int sequences_that_fit(const struct cuda_needs_shape *s, enum cuda_keep keep, int64_t free)
 {
     int most = s->lane_sequences;
-    while (most > 0 && !fits(*s, most, recompute, free))
+    while (most > 0 && !fits(*s, most, keep, free))
         most--;
     return most;
 }
@@ -150,8 +171,8 @@ static void say_what_helps(const struct cuda_needs_shape *s, const struct cuda_r
                            size_t size)
 {
     const int64_t free = room->free;
-    int as_it_is = sequences_that_fit(s, s->recompute, free);
-    int anew = s->keeps_all ? as_it_is : sequences_that_fit(s, true, free);
+    const int as_it_is = sequences_that_fit(s, s->keep, free),
+              anew = sequences_that_fit(s, CUDA_KEEP_INPUTS, free);
     if (anew == s->lane_sequences)
         snprintf(out, size, "trainer.recompute: true would fit");
     else if (as_it_is > 0)
@@ -159,7 +180,7 @@ static void say_what_helps(const struct cuda_needs_shape *s, const struct cuda_r
                  anew > as_it_is ? " (more with trainer.recompute: true)" : "");
     else if (anew > 0)
         snprintf(out, size, "trainer.batch.laneSequences: %d with trainer.recompute: true would fit", anew);
-    else if (sequences_that_fit(s, !s->keeps_all, room->total) > 0)
+    else if (sequences_that_fit(s, CUDA_KEEP_INPUTS, room->total) > 0)
         snprintf(out, size, "end what else runs on this GPU (nvidia-smi)");
     else
         snprintf(out, size, "this model needs a GPU with more memory");
@@ -196,10 +217,24 @@ int cuda_needs_check(const struct cuda_needs *needs, const struct cuda_needs_sha
     return err_class(err, CLASS_MACHINE);
 }
 
+static double mib(int64_t bytes)
+{
+    return (double)bytes / (double)MIB;
+}
+
 void cuda_needs_report(const struct cuda_needs *needs, struct str *out)
 {
-    for (int i = 0; i < CUDA_PURPOSES; i++)
-        if (needs->bytes[i])
-            str_addf(out, "%8.1f MiB  %s\n", (double)needs->bytes[i] / (double)MIB, purposes[i].text);
-    str_addf(out, "%8.1f MiB  in all\n", (double)needs->total / (double)MIB);
+    static const char *const again[] = {[CUDA_KEEP_ALL] = "",
+                                        [CUDA_KEEP_PRODUCTS] = "norms and GELU are computed again",
+                                        [CUDA_KEEP_INPUTS] =
+                                            "blocks are computed again from what came into them"};
+    for (int i = 0; i < CUDA_PURPOSES; i++) {
+        if (!needs->bytes[i])
+            continue;
+        str_addf(out, "%8.1f MiB  %s", mib(needs->bytes[i]), purposes[i].text);
+        if (i == CUDA_NEEDS_ACTIVATIONS && needs->keep != CUDA_KEEP_ALL)
+            str_addf(out, ", %.1f less than all: %s", mib(needs->spared), again[needs->keep]);
+        str_addf(out, "\n");
+    }
+    str_addf(out, "%8.1f MiB  in all\n", mib(needs->total));
 }

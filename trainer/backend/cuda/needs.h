@@ -1,6 +1,7 @@
 /* What a trainer will take of a GPU's memory, purpose by purpose, before it takes any: a pure function of
  * what is trained. All of it is taken at start, so whoever begins a step has the memory for it.
  *
+ *     shape.keep = cuda_needs_keep(&shape, recompute, free);
  *     cuda_needs_make(&needs, &shape);
  *     if (cuda_needs_check(&needs, &shape, &room, err) < 0) ...      "... needs 20.1 GiB ... would fit"
  *     cuda_needs_report(&needs, &out);                               a line a purpose, for the log
@@ -32,22 +33,36 @@ enum cuda_purpose {
     CUDA_PURPOSES
 };
 
+/* What a lane keeps of the way forward for its way back; the rest is computed again there, in memory that all
+ * blocks share. Bits are the same. */
+enum cuda_keep {
+    CUDA_KEEP_ALL,
+    CUDA_KEEP_PRODUCTS, /* what products and attention made: norms' and GELU's results come again, which costs
+                           the time of reading and writing them */
+    CUDA_KEEP_INPUTS    /* of each block what came into it: all of it comes again but its last product */
+};
+
 struct cuda_needs_shape {
     const struct model_layout *layout;
     int lane_sequences;
     int slots; /* blocks of an update that are under way at the same time */
     bool fp32; /* trainer.precision */
-    bool recompute;
-    bool keeps_all; /* recompute is not to be had: so it is no help either */
+    enum cuda_keep keep;
 };
 
 struct cuda_needs {
     int64_t bytes[CUDA_PURPOSES];
     int64_t total;
+    int64_t spared; /* that keeping all would take beside */
+    enum cuda_keep keep;
 };
 
 void cuda_needs_make(struct cuda_needs *out, const struct cuda_needs_shape *shape);
 const char *cuda_purpose_text(enum cuda_purpose purpose);
+
+/* What a job with `trainer.recompute` as it is keeps where so much is free: with it as much as fits, but
+ * never all; whatever shape->keep says. Workers may differ in it. */
+enum cuda_keep cuda_needs_keep(const struct cuda_needs_shape *shape, bool recompute, int64_t free);
 
 /* A GPU's memory as it is found at start. */
 struct cuda_room {
@@ -61,7 +76,7 @@ struct cuda_room {
 int cuda_needs_check(const struct cuda_needs *needs, const struct cuda_needs_shape *shape,
                      const struct cuda_room *room, struct error *err);
 
-/* A line for each purpose that takes anything, and the sum. */
+/* A line for each purpose that takes anything, and the sum; with what is computed again, and spared by it. */
 void cuda_needs_report(const struct cuda_needs *needs, struct str *out);
 
 #endif

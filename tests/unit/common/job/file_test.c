@@ -386,7 +386,7 @@ Test(file, a_device_is_chosen_by_word_and_a_gpu_computes_in_bf16)
     struct outcome out = read_changed(9, "    steps: 40");
     cr_assert_eq(out.spec.device, JOB_DEVICE_AUTO);
     str_clear(&out.notes);
-    out = read_changed(9, "    steps: 40\n    device: gpu\n    precision: bf16");
+    out = read_changed(9, "    steps: 40\n    device: gpu\n    precision: bf16\n    recompute: true");
     cr_assert_eq(out.status, 0, "%s", out.err.text);
     cr_assert_eq(out.spec.device, JOB_DEVICE_GPU);
     str_clear(&out.notes);
@@ -396,9 +396,6 @@ Test(file, a_device_is_chosen_by_word_and_a_gpu_computes_in_bf16)
         read_changed(9, "    steps: 40\n    device: gpu"),
         "job.yaml:10: spec.trainer.device is gpu, which computes in bf16 so far; set trainer.precision to "
         "bf16");
-    refused(read_changed(9, "    steps: 40\n    precision: bf16\n    recompute: true\n    device: gpu"),
-            "job.yaml:12: spec.trainer.device is gpu, which can't compute activations again yet; leave "
-            "trainer.recompute out");
 }
 
 Test(file, what_means_nothing_without_a_cluster_is_a_note)

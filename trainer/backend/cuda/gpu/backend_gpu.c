@@ -59,13 +59,15 @@ struct backend_needs backend_gpu_needs(const struct backend_options *options)
 static struct cuda_needs_shape needs_shape(const struct model_layout *layout, int sequences)
 {
     return (struct cuda_needs_shape){
-        .layout = layout, .lane_sequences = sequences, .slots = STATE_THREADS_MAX, .keeps_all = true};
+        .layout = layout, .lane_sequences = sequences, .slots = STATE_THREADS_MAX};
 }
 
+/* The least: where there is more memory, less is computed again. */
 int64_t backend_gpu_bytes(const struct backend_options *options)
 {
-    const struct cuda_needs_shape shape = needs_shape(options->layout, options->sequences);
+    struct cuda_needs_shape shape = needs_shape(options->layout, options->sequences);
     struct cuda_needs needs;
+    shape.keep = cuda_needs_keep(&shape, options->recompute, 0);
     cuda_needs_make(&needs, &shape);
     return needs.total;
 }
@@ -178,10 +180,6 @@ static int refuse_options(const struct backend_options *o, struct error *err)
         return err_set(
             err, ERR_USAGE,
             "a GPU computes in bf16 so far: write trainer.precision: bf16, or trainer.device: cpu");
-    if (o->recompute)
-        return err_set(err, ERR_USAGE,
-                       "a GPU can't compute activations again yet: leave trainer.recompute out, or write "
-                       "trainer.device: cpu");
     return 0;
 }
 
@@ -196,26 +194,27 @@ static int open_device(struct backend_gpu *g, struct error *err)
     return 0;
 }
 
-/* Before any of it is taken. */
+/* Before any of it is taken; and what a lane can keep. */
 static int check_room(struct backend_gpu *g, struct error *err)
 {
-    const struct cuda_needs_shape shape = needs_shape(g->layout, g->sequences);
+    struct cuda_needs_shape shape = needs_shape(g->layout, g->sequences);
     struct cuda_room room = {.device = g->device->label, .total = (int64_t)g->device->bytes};
     size_t free_bytes;
     if (cuda_device_free_bytes(g->device, &free_bytes, err) < 0)
         return -1;
     room.free = (int64_t)free_bytes + (g->left ? (int64_t)g->bulk.bytes : 0);
+    shape.keep = cuda_needs_keep(&shape, g->recompute, room.free);
     cuda_needs_make(&g->needs, &shape);
     return cuda_needs_check(&g->needs, &shape, &room, err);
 }
 
 static int take_parts(struct backend_gpu *g, const struct backend_gpu_parts *parts, struct error *err)
 {
-    const struct cuda_lane_options options = {.layout = g->layout,
-                                              .sequences = g->sequences,
-                                              .exact = &g->exact,
-                                              .model = &g->model,
-                                              .graphs = parts->graphs};
+    struct cuda_lane_options options = {.layout = g->layout,
+                                        .sequences = g->sequences,
+                                        .exact = &g->exact,
+                                        .model = &g->model,
+                                        .graphs = parts->graphs};
     if (open_device(g, err) < 0)
         return -1;
     gpu_takeover_open(g);
@@ -224,6 +223,7 @@ static int take_parts(struct backend_gpu *g, const struct backend_gpu_parts *par
         cuda_stream_open(&g->stream, g->device, false, err) < 0 ||
         gpu_far_open(&g->far, g->device, err) < 0 || gpu_open_kernels(g, err) < 0)
         return -1;
+    options.keep = g->needs.keep;
     return cuda_lane_open(&g->lane, g->blas, &options, err);
 }
 
@@ -238,6 +238,7 @@ int backend_gpu_open_with(struct backend **ret, const struct backend_options *op
     g->base.ops = &gpu_ops;
     g->layout = options->layout;
     g->sequences = options->sequences;
+    g->recompute = options->recompute;
     g->rule = options->rule;
     g->shelved = options->shelf;
     if (g->shelved)

@@ -11,7 +11,7 @@
 struct str;
 
 /* As engine_open_backend (trainer/engine/engine.h). Refused, with a sentence each. ERR_USAGE: a precision
- * other than bf16, recomputation, a shape that kernels are not made for. ERR_MACHINE: a program that was
+ * other than bf16, a shape that kernels are not made for. ERR_MACHINE: a program that was
  * built without kernels, no driver, no GPU, no cuBLASLt, or one of these that can't be used; too little
  * memory. */
 int backend_gpu_open(struct backend **ret, const struct backend_options *options, struct error *err);

@@ -59,7 +59,7 @@ struct backend_gpu {
     struct backend base;
     const struct model_layout *layout;
     int sequences;
-    bool graphs;
+    bool graphs, recompute;
     struct backend_rule rule;
     char name[240];
     struct cuda_needs needs;

@@ -50,6 +50,7 @@ int cuda_lane_open(struct cuda_lane **ret, struct cuda_blas *blas, const struct 
     l->layout = options->layout;
     l->sequences = options->sequences;
     l->graphs = options->graphs;
+    l->keep = options->keep;
     model_index_init(&l->index, l->layout);
     lane_measure(l);
     if (cuda_stream_open(&l->stream, l->device, false, err) < 0 || lane_open_kernels(l, options, err) < 0 ||

@@ -15,6 +15,7 @@
 #include "common/model/layout.h"
 #include "trainer/backend/cuda/driver/cublaslt.h"
 #include "trainer/backend/cuda/driver/kernel.h"
+#include "trainer/backend/cuda/needs.h"
 
 struct cuda_lane;
 
@@ -22,7 +23,8 @@ struct cuda_lane_options {
     const struct model_layout *layout; /* outlives it */
     int sequences;
     const struct cuda_module *exact, *model; /* the images of those names; outlive it */
-    bool graphs; /* its work is handed over in one call, where it is the same as before: same bits */
+    bool graphs;         /* its work is handed over in one call, where it is the same as before: same bits */
+    enum cuda_keep keep; /* for its way back: same bits, too */
 };
 
 /* Refused: a shape whose heads are wider than ATTEND_WIDEST (kernels/attend.h), or not as wide all together

@@ -167,7 +167,7 @@ int lane_backward(struct cuda_lane *l, struct error *err)
     if (head(l, err) < 0)
         return -1;
     for (int layer = l->layout->shape.layers - 1; layer >= 0; layer--)
-        if (mlp(l, layer, err) < 0 || attend(l, layer, err) < 0)
+        if (lane_forward_again(l, layer, err) < 0 || mlp(l, layer, err) < 0 || attend(l, layer, err) < 0)
             return -1;
     return embeddings(l, err);
 }

@@ -77,43 +77,79 @@ static int attend(struct cuda_lane *l, int layer, struct error *err)
     return lane_multiply(l, LANE_PROJ, b->mixed, b->proj, l->at.branch, 0, err);
 }
 
-static int mlp(struct cuda_lane *l, int layer, struct error *err)
+/* What the norm in the middle of a block makes wide, with GELU. wide: it is there, with its bias. */
+static int widen(struct cuda_lane *l, int layer, bool wide, struct error *err)
 {
     const struct lane_block *b = &l->at.block[layer];
     const struct gelu_args args = {.from = lane_at(b->wide),
-                                   .bias = lane_param(l, l->index.block[layer].fc_bias),
+                                   .bias = wide ? NULL : lane_param(l, l->index.block[layer].fc_bias),
                                    .kept = lane_at(b->wide),
                                    .to = lane_at(b->gelu),
                                    .columns = 4 * l->width,
                                    .rows = (int32_t)l->rows,
                                    .half = 1};
-    if (lane_multiply(l, LANE_FC, b->norm2, b->fc, b->wide, 0, err) < 0 ||
-        lane_launch(l, LANE_gelu, l->rows, &args, err) < 0)
+    if (!wide && lane_multiply(l, LANE_FC, b->norm2, b->fc, b->wide, 0, err) < 0)
         return -1;
-    return lane_multiply(l, LANE_MLP, b->gelu, b->mlp, l->at.branch, 0, err);
+    return lane_launch(l, LANE_gelu, l->rows, &args, err);
+}
+
+/* At a block's beginning. added: the stream is there, with the branch before it. */
+static int first_norm(struct cuda_lane *l, int layer, bool added, struct error *err)
+{
+    const struct lane_block *b = &l->at.block[layer];
+    const struct model_block_index *i = &l->index.block[layer];
+    const struct normed n = {.from = added ? b->stream : l->at.block[layer - 1].middle,
+                             .stream = b->stream,
+                             .branch_bias = added ? -1 : l->index.block[layer - 1].mlp_proj_bias,
+                             .weight = i->ln1_weight,
+                             .bias = i->ln1_bias,
+                             .to = b->norm1,
+                             .stats = b->stats1};
+    return norm(l, &n, err);
+}
+
+/* In its middle, likewise. */
+static int second_norm(struct cuda_lane *l, int layer, bool added, struct error *err)
+{
+    const struct lane_block *b = &l->at.block[layer];
+    const struct model_block_index *i = &l->index.block[layer];
+    const struct normed n = {.from = added ? b->middle : b->stream,
+                             .stream = b->middle,
+                             .branch_bias = added ? -1 : i->proj_bias,
+                             .weight = i->ln2_weight,
+                             .bias = i->ln2_bias,
+                             .to = b->norm2,
+                             .stats = b->stats2};
+    return norm(l, &n, err);
+}
+
+/* But for its last product. The first block's stream is what embeddings made. */
+static int most_of_block(struct cuda_lane *l, int layer, bool added, struct error *err)
+{
+    if (first_norm(l, layer, added, err) < 0 || attend(l, layer, err) < 0 ||
+        second_norm(l, layer, false, err) < 0)
+        return -1;
+    return widen(l, layer, false, err);
 }
 
 static int block(struct cuda_lane *l, int layer, struct error *err)
 {
-    const struct lane_block *b = &l->at.block[layer], *before = layer ? b - 1 : NULL;
-    const struct model_block_index *i = &l->index.block[layer];
-    const struct normed first = {.from = before ? before->middle : b->stream,
-                                 .stream = b->stream,
-                                 .branch_bias = before ? l->index.block[layer - 1].mlp_proj_bias : -1,
-                                 .weight = i->ln1_weight,
-                                 .bias = i->ln1_bias,
-                                 .to = b->norm1,
-                                 .stats = b->stats1};
-    const struct normed second = {.from = b->stream,
-                                  .stream = b->middle,
-                                  .branch_bias = i->proj_bias,
-                                  .weight = i->ln2_weight,
-                                  .bias = i->ln2_bias,
-                                  .to = b->norm2,
-                                  .stats = b->stats2};
-    if (norm(l, &first, err) < 0 || attend(l, layer, err) < 0 || norm(l, &second, err) < 0)
+    const struct lane_block *b = &l->at.block[layer];
+    if (most_of_block(l, layer, !layer, err) < 0)
         return -1;
-    return mlp(l, layer, err);
+    return lane_multiply(l, LANE_MLP, b->gelu, b->mlp, l->at.branch, 0, err);
+}
+
+/* What the last block made still lies there. */
+int lane_forward_again(struct cuda_lane *l, int layer, struct error *err)
+{
+    if (l->keep == CUDA_KEEP_ALL || layer == l->layout->shape.layers - 1)
+        return 0;
+    if (l->keep == CUDA_KEEP_INPUTS)
+        return most_of_block(l, layer, true, err);
+    if (first_norm(l, layer, true, err) < 0 || second_norm(l, layer, true, err) < 0)
+        return -1;
+    return widen(l, layer, true, err);
 }
 
 static int classify(struct cuda_lane *l, struct error *err)

@@ -27,25 +27,47 @@ static CUdeviceptr take(struct region *r, int64_t count, size_t size)
     return at;
 }
 
-static void place_block(const struct cuda_lane *l, struct lane_block *b, struct region *r)
+static void place_weights(const struct cuda_lane *l, struct lane_block *b, struct region *r)
 {
-    const int64_t n = l->rows, c = l->width;
+    const int64_t c = l->width;
     b->attn = take(r, 3 * c * c, HALVES);
     b->attn_bias = take(r, 3 * c, HALVES);
     b->proj = take(r, c * c, HALVES);
     b->fc = take(r, 4 * c * c, HALVES);
     b->mlp = take(r, 4 * c * c, HALVES);
-    b->stream = take(r, n * c, FLOATS);
+}
+
+static void place_products(const struct cuda_lane *l, struct lane_block *b, struct region *r)
+{
+    const int64_t n = l->rows, c = l->width;
     b->stats1 = take(r, n, sizeof(struct norm_stats));
-    b->norm1 = take(r, n * c, HALVES);
     b->qkv = take(r, 3 * n * c, HALVES);
     b->log_sums = take(r, n * l->layout->shape.heads, FLOATS);
     b->mixed = take(r, n * c, HALVES);
     b->middle = take(r, n * c, FLOATS);
     b->stats2 = take(r, n, sizeof(struct norm_stats));
-    b->norm2 = take(r, n * c, HALVES);
     b->wide = take(r, 4 * n * c, HALVES);
+}
+
+static void place_cheap(const struct cuda_lane *l, struct lane_block *b, struct region *r)
+{
+    const int64_t n = l->rows, c = l->width;
+    b->norm1 = take(r, n * c, HALVES);
+    b->norm2 = take(r, n * c, HALVES);
     b->gelu = take(r, 4 * n * c, HALVES);
+}
+
+/* Each has its weights and what came into it; what is not kept lies where the first one has it. */
+static void place_block(const struct cuda_lane *l, struct lane_block *b, const struct lane_block *first,
+                        struct region *r)
+{
+    *b = *first;
+    place_weights(l, b, r);
+    b->stream = take(r, l->rows * l->width, FLOATS);
+    if (b == first || l->keep < CUDA_KEEP_INPUTS)
+        place_products(l, b, r);
+    if (b == first || l->keep < CUDA_KEEP_PRODUCTS)
+        place_cheap(l, b, r);
 }
 
 /* Shares of norms have both gradients, those of biases are up to four widths long. */
@@ -85,7 +107,7 @@ void lane_place(struct cuda_lane *l, CUdeviceptr base)
     const int64_t n = l->rows, c = l->width;
     at->wte = take(&r, l->vocabulary * c, HALVES);
     for (int i = 0; i < l->layout->shape.layers; i++)
-        place_block(l, &at->block[i], &r);
+        place_block(l, &at->block[i], &at->block[0], &r);
     at->branch = take(&r, n * c, HALVES);
     at->last = take(&r, n * c, FLOATS);
     at->stats = take(&r, n, sizeof(struct norm_stats));

@@ -43,7 +43,8 @@ enum lane_product {
     LANE_PRODUCTS = 4 * LANE_FORWARD
 };
 
-/* Places on the GPU. N rows, C width, V the vocabulary in memory: a multiple of 128. */
+/* Places on the GPU. N rows, C width, V the vocabulary in memory: a multiple of 128. What is not kept
+ * (needs.h) lies where the first block has it. */
 struct lane_block {
     CUdeviceptr attn, attn_bias, proj, fc, mlp; /* weights in bf16; (3C) of the bias */
     CUdeviceptr stream;                         // (N, C) fp32: what comes into the block
@@ -95,6 +96,7 @@ struct cuda_lane {
     const struct model_layout *layout;
     struct model_index index;
     int sequences, head_size;
+    enum cuda_keep keep;
     int under_way;                   /* sequences of what is computed now: all, or one by itself */
     bool forward_only;               /* of what is computed now: logits stay as they are */
     int64_t rows, width, vocabulary; /* of what is computed now; the vocabulary in memory */
@@ -154,6 +156,9 @@ int lane_queue(struct cuda_lane *l, struct error *err);
 int lane_replay(struct cuda_lane *l, struct error *err);
 
 int lane_forward(struct cuda_lane *l, struct error *err);
+/* On the way back, from the last block to the first: what that block did not keep, once more, by the same
+ * kernels of the same operands. */
+int lane_forward_again(struct cuda_lane *l, int layer, struct error *err);
 int lane_backward(struct cuda_lane *l, struct error *err);
 
 static inline void *lane_at(CUdeviceptr at)

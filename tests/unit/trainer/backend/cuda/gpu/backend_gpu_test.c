@@ -453,6 +453,74 @@ Test(gpu, one_that_computes_something_else_than_a_cpu_is_refused_by_its_probe, .
     }
 }
 
+/* ---- activations computed again ---- */
+
+static struct backend_options wished_again(void)
+{
+    static const struct model_shape deep = {
+        .layers = 3, .heads = 2, .width = 16, .context = CONTEXT, .vocabulary = VOCABULARY};
+    struct backend_options options = wished();
+    model_layout_init(&layout, &deep);
+    options.recompute = true;
+    return options;
+}
+
+/* So much memory that this is kept, and no byte more; the stand-in takes some for itself. */
+enum { STANDIN_TAKES = 16 << 20 };
+static const char *memory_for(const struct backend_options *options, enum cuda_keep keep)
+{
+    static char script[64];
+    const struct cuda_needs_shape shape = {.layout = options->layout,
+                                           .lane_sequences = options->sequences,
+                                           .slots = STATE_THREADS_MAX,
+                                           .keep = keep};
+    struct cuda_needs needs;
+    cuda_needs_make(&needs, &shape);
+    snprintf(script, sizeof script, "seed=4,memory=%lld", (long long)needs.total + STANDIN_TAKES);
+    return script;
+}
+
+/* Two steps where this is kept. */
+static struct one_bits two_steps(one_opener *open, const struct backend_options *options, enum cuda_keep keep)
+{
+    gpu_script(memory_for(options, keep));
+    struct one o = one_open(open, options, false);
+    cr_assert_eq(gpu_of(o.b)->needs.keep, keep);
+    one_step(&o, one_in_order);
+    one_step(&o, one_in_order);
+    struct one_bits bits = one_bits(&o);
+    one_close(&o);
+    return bits;
+}
+
+Test(gpu, what_is_computed_again_is_chosen_by_the_memory_and_changes_no_bit, .init = prepare)
+{
+    GPU_BY_SCRIPT();
+    const struct backend_options again = wished_again();
+    struct backend_options kept = again;
+    kept.recompute = false;
+    const struct one_bits wanted = two_steps(open_gpu, &kept, CUDA_KEEP_ALL);
+    for (int keep = CUDA_KEEP_PRODUCTS; keep <= CUDA_KEEP_INPUTS; keep++) {
+        cr_assert(one_same(wanted, two_steps(open_gpu, &again, (enum cuda_keep)keep)), "%d", keep);
+        cr_assert(one_same(wanted, two_steps(open_without_graphs, &again, (enum cuda_keep)keep)), "%d", keep);
+    }
+}
+
+Test(gpu, and_where_memory_is_short_without_it_that_is_said, .init = prepare)
+{
+    GPU_BY_SCRIPT();
+    struct backend_options options = wished_again();
+    struct backend *b;
+    struct error err = {0};
+    const int64_t least = backend_gpu_bytes(&options);
+    gpu_script(memory_for(&options, CUDA_KEEP_INPUTS));
+    options.recompute = false;
+    cr_assert_lt(least, backend_gpu_bytes(&options), "what is said of it is the least that it takes");
+    cr_assert_eq(open_gpu(&b, &options, &err), -1);
+    cr_assert(strstr(err.text, "; trainer.recompute: true would fit"), "%s", err.text);
+    cr_assert_eq(error_exit_code(err.code), EXIT_MACHINE);
+}
+
 /* ---- refused ---- */
 
 static void refused(const char *script, struct backend_options options, enum exit_code code,
@@ -468,15 +536,10 @@ static void refused(const char *script, struct backend_options options, enum exi
 
 Test(gpu, what_a_gpu_can_not_do_yet_is_refused, .init = prepare)
 {
-    struct backend_options fp32 = wished(), again = wished();
+    struct backend_options fp32 = wished();
     fp32.bf16 = false;
     refused("", fp32, EXIT_USAGE,
             "a GPU computes in bf16 so far: write trainer.precision: bf16, or trainer.device: cpu");
-    again.recompute = true;
-    refused(
-        "", again, EXIT_USAGE,
-        "a GPU can't compute activations again yet: leave trainer.recompute out, or write trainer.device: "
-        "cpu");
 }
 
 Test(gpu, too_little_memory_is_refused_before_any_is_taken, .init = prepare)

@@ -26,6 +26,7 @@ static const double share = 0.015;
 static const struct model_shape small = {
     .layers = 2, .heads = 2, .width = 24, .context = 37, .vocabulary = 61};
 static const struct model_shape tiny = {.layers = 1, .heads = 1, .width = 8, .context = 5, .vocabulary = 7};
+static const struct model_shape deep = {.layers = 3, .heads = 2, .width = 16, .context = 9, .vocabulary = 13};
 
 struct rig {
     struct gpu g;
@@ -60,10 +61,16 @@ static void rig_place(struct rig *r)
     r->bytes = r->proof + sizeof(uint64_t);
 }
 
-static void rig_open_with(struct rig *r, const struct world *w, const char *script, bool graphs)
+static void rig_open_keeping(struct rig *r, const struct world *w, const char *script, bool graphs,
+                             enum cuda_keep keep)
 {
     struct error err = {0};
-    const struct cuda_lane_options options = {&w->layout, SEQUENCES, &r->exact, &r->model, graphs};
+    const struct cuda_lane_options options = {.layout = &w->layout,
+                                              .sequences = SEQUENCES,
+                                              .exact = &r->exact,
+                                              .model = &r->model,
+                                              .graphs = graphs,
+                                              .keep = keep};
     *r = (struct rig){.w = w};
     rig_place(r);
     gpu_blas_at(STANDIN_CUBLASLT);
@@ -80,6 +87,11 @@ static void rig_open_with(struct rig *r, const struct world *w, const char *scri
     GPU_OK(cuda_copy_in(&r->s, r->m.at, r->host, r->bytes, &gpu_err));
     GPU_OK(cuda_stream_wait(&r->s, &gpu_err));
     GPU_OK(cuda_lane_weights(r->lane, r->m.at, &gpu_err));
+}
+
+static void rig_open_with(struct rig *r, const struct world *w, const char *script, bool graphs)
+{
+    rig_open_keeping(r, w, script, graphs, CUDA_KEEP_ALL);
 }
 
 static void rig_open(struct rig *r, const struct world *w, const char *script)
@@ -204,6 +216,63 @@ Test(lane, words_are_the_gradient_rounded_once_and_lanes_add_up)
     }
     free(grads);
     rig_close(&r);
+    world_close(&w);
+}
+
+/* ---- computed again ---- */
+
+/* Two lanes of a pass, and a sequence by itself between them. */
+static void as_if_all_were_kept(const struct world *w, enum cuda_keep keep, bool graphs)
+{
+    struct rig r, all;
+    double alone, wanted;
+    rig_open(&all, w, "seed=8");
+    rig_open_keeping(&r, w, "seed=9", graphs, keep);
+    cr_assert_lt(r.lane->at.bytes, all.lane->at.bytes);
+    for (int lane = 0; lane < 2; lane++) {
+        const double loss = run(&r, 0x1p20f, lane == 0, false);
+        same_bits(&all, r.host, run(&all, 0x1p20f, lane == 0, false), loss, "computed again");
+        GPU_OK(cuda_lane_loss(r.lane, w->tokens, &alone, &gpu_err));
+        GPU_OK(cuda_lane_loss(all.lane, w->tokens, &wanted, &gpu_err));
+        cr_assert_eq(alone, wanted);
+    }
+    rig_close(&r);
+    rig_close(&all);
+}
+
+Test(lane, what_is_computed_again_has_the_same_bits_and_takes_less_memory)
+{
+    struct world w = weights_of(&deep);
+    for (int i = 0; i < 4; i++)
+        as_if_all_were_kept(&w, i < 2 ? CUDA_KEEP_PRODUCTS : CUDA_KEEP_INPUTS, i % 2);
+    world_close(&w);
+}
+
+/* The control: each kernel that runs again for a block has a say. Three runs, or six of norms and one behind
+ * all blocks, are of the way forward. */
+Test(lane, what_is_not_computed_again_is_missed)
+{
+    GPU_BY_SCRIPT();
+    static const struct {
+        const char *script;
+        enum cuda_keep keep;
+    } left_out[] = {{"skip:gelu@4", CUDA_KEEP_PRODUCTS},      {"skip:norm_rows@8", CUDA_KEEP_PRODUCTS},
+                    {"skip:norm_rows@9", CUDA_KEEP_PRODUCTS}, {"skip:attend_64@4", CUDA_KEEP_INPUTS},
+                    {"skip:norm_rows@9", CUDA_KEEP_INPUTS},   {"skip:gelu@5", CUDA_KEEP_INPUTS}};
+    struct world w = weights_of(&deep);
+    struct rig r;
+    rig_open(&r, &w, "seed=8");
+    run(&r, 0x1p20f, true, false);
+    char *wanted = malloc(r.bytes);
+    memcpy(wanted, r.host, r.bytes);
+    rig_close(&r); /* a script is read where no GPU is open */
+    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++) {
+        rig_open_keeping(&r, &w, left_out[i].script, false, left_out[i].keep);
+        run(&r, 0x1p20f, true, false);
+        cr_assert(memcmp(r.host + r.words, wanted + r.words, r.bytes - r.words), "%s", left_out[i].script);
+        rig_close(&r);
+    }
+    free(wanted);
     world_close(&w);
 }
 
@@ -366,16 +435,16 @@ Test(lane, what_was_chosen_for_its_products_has_a_hash)
 
 /* ---- memory ---- */
 
-static void as_planned(const struct model_shape *shape, int sequences)
+static void as_planned(const struct model_shape *shape, int sequences, enum cuda_keep keep)
 {
     static struct model_layout layout;
     static struct cuda_lane l;
     struct cuda_needs needs;
     model_layout_init(&layout, shape);
-    l = (struct cuda_lane){.layout = &layout, .sequences = sequences};
+    l = (struct cuda_lane){.layout = &layout, .sequences = sequences, .keep = keep};
     lane_measure(&l);
     lane_place(&l, 0);
-    const struct cuda_needs_shape wish = {.layout = &layout, .lane_sequences = sequences};
+    const struct cuda_needs_shape wish = {.layout = &layout, .lane_sequences = sequences, .keep = keep};
     cuda_needs_make(&needs, &wish);
     const int64_t planned = needs.bytes[CUDA_NEEDS_HALF] + needs.bytes[CUDA_NEEDS_GRADIENT] +
                             needs.bytes[CUDA_NEEDS_ACTIVATIONS] + needs.bytes[CUDA_NEEDS_LOGITS] +
@@ -391,9 +460,11 @@ Test(lane, takes_the_memory_that_the_plan_has_for_it)
         .layers = 12, .heads = 12, .width = 768, .context = 1024, .vocabulary = 50257};
     const struct model_shape large = {
         .layers = 48, .heads = 25, .width = 1600, .context = 1024, .vocabulary = 50257};
-    as_planned(&gpt2, 1);
-    as_planned(&gpt2, 16);
-    as_planned(&large, 4);
+    for (int keep = CUDA_KEEP_ALL; keep <= CUDA_KEEP_INPUTS; keep++) {
+        as_planned(&gpt2, 1, (enum cuda_keep)keep);
+        as_planned(&gpt2, 16, (enum cuda_keep)keep);
+        as_planned(&large, 4, (enum cuda_keep)keep);
+    }
 }
 
 /* ---- refused ---- */
