@@ -321,7 +321,7 @@ enum second_order second_hear(struct second *s, const struct second_own *own, co
     if (s->phase != SECOND_MAKES || order != SECOND_STAY || !all_ready)
         return order;
     phase_set(s, SECOND_USES, now);
-    if (s->open && s->key == SECOND_KEY_DOUBTED)
+    if (s->open)
         s->key = SECOND_KEY_USELESS;
     *s->why = 0;
     s->switches++;

@@ -53,7 +53,7 @@ enum second_phase { SECOND_NONE, SECOND_OFFERS, SECOND_MAKES, SECOND_USES, SECON
 enum second_key {
     SECOND_KEY_FINE,    /* nothing against it */
     SECOND_KEY_DOUBTED, /* none could be made with it; one without will tell whether that was why */
-    SECOND_KEY_USELESS, /* it was */
+    SECOND_KEY_USELESS, /* it was; or another rank's, of the same version, was of no use with it */
 };
 
 /* Who a rank is. trainer: any number, another one for each trainer of a worker. */
