@@ -119,8 +119,9 @@ class Story:
         run = self.rig.Run(self.rig.make_job(self.folder, **self.fields), *self.words,
                            env={**self.check.env, **self.env, "LD_LIBRARY_PATH": self.check.library_path})
         watchdog = threading.Timer(self.check.left(), run.clean_up)
-        watchdog.start()
+        watchdog.daemon = True  # no end of this program waits for it
         try:
+            watchdog.start()
             if until:
                 run.read_until("step", step=until)
                 run.interrupt()

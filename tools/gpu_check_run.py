@@ -22,9 +22,19 @@ PARTS = {"device": None, "kernels": gpu_check_parts.kernels, "model": gpu_check_
          "arena": gpu_check_nccl.arena, "nccl": gpu_check_nccl.nccl, "sanitizer": gpu_check_parts.sanitizer, "bench": gpu_check_parts.bench,
          "steps": gpu_check_nccl.steps}
 ALL_S, PART_S = 8 * 60 - 15, 3 * 60 - 5  # what is under way then needs some seconds to end
+END_S = 10  # of a process that was killed: one that hangs in a driver is left behind, and said
+ENDINGS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 WITHOUT_PRODUCTS = ("device", "kernels", "arena", "sanitizer")  # what needs no cuBLASLt
 BLAS = "libcublasLt.so.13"
 BLAS_PLACES = ("/usr/local/cuda*/lib64", "/usr/local/cuda*/targets/*/lib", "/opt/*/lib/python3*/site-packages/nvidia/*/lib")
+
+
+def said_by(process):
+    """What a process that was killed had said. Its output may be open elsewhere for ever."""
+    try:
+        return process.communicate(timeout=END_S)[0]
+    except subprocess.TimeoutExpired as late:
+        return (late.stdout or b"").decode(errors="replace")
 
 
 class Check:
@@ -59,7 +69,10 @@ class Check:
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            try:
+                process.wait(timeout=END_S)
+            except subprocess.TimeoutExpired:
+                say(f"left behind: {Path(str(command[0])).name}, process {process.pid}, which does not end")
 
     def call(self, command, env=None, timeout=None):
         """(exit code, what it said); the code is None where it did not end in time."""
@@ -68,7 +81,7 @@ class Check:
                 said, _ = process.communicate(timeout=min(self.left(), timeout or PART_S))
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
-                return None, process.communicate()[0]
+                return None, said_by(process)
             return process.returncode, said
 
     def tool(self, *words, more=None):
@@ -210,11 +223,15 @@ def write(check, to, records):
 
 
 def ended(number, _frame):
+    """Once. `timeout` signals its child and then the child's group, so it comes twice; the second one would break off the ending itself."""
+    for ending in ENDINGS:
+        signal.signal(ending, signal.SIG_IGN)
     raise SystemExit(128 + number)
 
 
 def run(folder, wanted, to, standins):
-    signal.signal(signal.SIGTERM, ended)
+    for ending in ENDINGS:
+        signal.signal(ending, ended)
     parts = [part for part in PARTS if not wanted or part in wanted]
     scratch, plugins = Path(tempfile.mkdtemp(prefix="gpu-check-")), Path(tempfile.mkdtemp(prefix="gpu-", dir="/tmp"))
     try:

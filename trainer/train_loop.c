@@ -152,6 +152,13 @@ static void run_command(struct train_loop *t, const struct elastic_action *actio
     compute_start(t->compute, action);
 }
 
+/* In full here: who hears of it has room for a part of a long sentence. */
+static void log_own_fault(const struct message *m)
+{
+    if (m->type == MSG_FAULT && m->fault.kind == FAULT_MACHINE)
+        log_warn("this trainer can't work", "why=\"%s\"", m->fault.detail);
+}
+
 static void act_on(struct train_loop *t, const struct elastic_action *action)
 {
     switch (action->kind) {
@@ -174,6 +181,7 @@ static void act_on(struct train_loop *t, const struct elastic_action *action)
         engine_raise_save(t->engine);
         break;
     case ELASTIC_SEND:
+        log_own_fault(action->message);
         send_message(t, action->message);
         break;
     case ELASTIC_PROBE:

@@ -471,9 +471,12 @@ static void on_trainer_fault(struct agent *st, const struct message *m, rm_time 
     RM_ASSERT(st->spawned > 0, "a trainer fails that was never started: %s", m->fault.detail);
     message_keep(keep, m);
     keep->fault.trainer = st->spawned;
+    bool replaced = agent_judge_fault(st, &keep->fault);
     *(beside ? &st->failure_set : &st->fault_set) = true;
     *(beside ? &st->failure_at : &st->fault_at) = now;
     agent_send_control(st, out, keep);
+    if (replaced)
+        agent_replace_trainer(st, "killed: its device failed under it", out);
 }
 
 static void on_stopped(struct agent *st, const struct message *m, struct agent_out *out)

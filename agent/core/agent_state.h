@@ -41,6 +41,7 @@ struct agent {
     enum msg_phase said_phase;
     int spawned, tries; /* tries: trainers in a row that never came up */
     rm_time up_by;      /* one that starts and says nothing until then is ended; RM_NEVER: none such */
+    bool device_failed; /* under a trainer of this agent's that was up */
     char killed_why[RM_WHY_MAX]; /* "killed: it ...", of one that this agent killed by itself; "" */
     struct msg_up up;
     enum msg_phase phase;
@@ -105,6 +106,11 @@ void agent_check_invariants(const struct agent *st);
 void agent_spawn(struct agent *st, struct agent_out *out);
 /* Whether its word is to be acted on: one that can't be meant ends it. */
 bool agent_hears_trainer(struct agent *st, const struct message *m, struct agent_out *out);
+/* What its trainer says, before it is passed on. True: the trainer is of no use any more, and others may be.
+ */
+bool agent_judge_fault(struct agent *st, struct msg_fault *fault);
+/* Ends it: another one starts. why: "killed: ..." */
+void agent_replace_trainer(struct agent *st, const char *why, struct agent_out *out);
 void agent_trainer_is_still(struct agent *st, struct agent_out *out);
 void agent_on_trainer_exit(struct agent *st, const struct agent_event *e, struct agent_out *out);
 

@@ -50,6 +50,32 @@ static void kill_trainer(struct agent *st, struct agent_out *out)
     agent_act(out, AGENT_KILL);
 }
 
+void agent_replace_trainer(struct agent *st, const char *why, struct agent_out *out)
+{
+    text_copy(st->killed_why, sizeof st->killed_why, why);
+    kill_trainer(st, out);
+}
+
+/* A device that failed once may serve the next process; one that fails again, or on which none comes up, is
+ * this machine's fault. */
+bool agent_judge_fault(struct agent *st, struct msg_fault *fault)
+{
+    char detail[sizeof fault->detail];
+    RM_ASSERT(st->trainer != TRAINER_NONE, "trainer %d, which has ended, says: %s", st->spawned,
+              fault->detail);
+    if (fault->kind != FAULT_MACHINE || fault->class != CLASS_DEVICE)
+        return false;
+    if (st->trainer == TRAINER_UP && !st->device_failed) {
+        st->device_failed = true;
+        return true;
+    }
+    fault->class = CLASS_MACHINE;
+    text_copy(detail, sizeof detail, fault->detail);
+    if (st->device_failed)
+        text_print_ends(fault->detail, sizeof fault->detail, "for the second time: %s", detail);
+    return false;
+}
+
 /* ---- what it says ---- */
 
 static bool is_early(enum msg_type type)

@@ -13,6 +13,7 @@ enum fault_class {
     CLASS_SOURCE,   /* who gave it gave something else than was agreed */
     CLASS_SOFTWARE, /* programs that do not fit each other: protocol, format, arithmetic */
     CLASS_JOB,      /* the job's own: it would come out the same anywhere */
+    CLASS_DEVICE,   /* a device of this machine's, which may work again for another process */
     FAULT_CLASSES
 };
 

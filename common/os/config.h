@@ -17,6 +17,7 @@ enum config_key {
     CONFIG_CUDA_LIBRARY,     /* RINGMASTER_CUDA_LIBRARY: path of libcuda.so.1, looked for nowhere else */
     CONFIG_CUBLASLT_LIBRARY, /* RINGMASTER_CUBLASLT_LIBRARY: path of libcublasLt.so.13, likewise */
     CONFIG_NCCL_LIBRARY,     /* RINGMASTER_NCCL_LIBRARY: path of libnccl.so.2, likewise */
+    CONFIG_NCCL_NEEDS_KEY,   /* RINGMASTER_NCCL_NEEDS_KEY: set to anything, NCCL may not go without a key */
     CONFIG_LISTEN, /* RINGMASTER_LISTEN: set to anything, newcomers get the state while the others train */
     CONFIG_GPU_KEEPS_STATE, /* RINGMASTER_GPU_KEEPS_STATE: set to anything, a GPU's state outlives its trainer
                              */

@@ -14,6 +14,7 @@ import rig
 
 sys.path.append(str(rig.ROOT / "tools"))
 import gpu_check_pack  # noqa: E402  (its folder is on the path only now)
+import gpu_check_run  # noqa: E402
 
 TOOL = rig.ROOT / "tools/gpu-check"
 PARTS = ["device", "kernels", "model", "train", "arena", "nccl", "sanitizer", "bench", "steps"]
@@ -109,6 +110,37 @@ def test_a_run_that_is_ended_ends_what_it_started(pack, tmp_path):
         assert run.wait(timeout=rig.DEADLINE_S) == 128 + signal.SIGTERM
     rig.until(lambda: not of_the_run(scratch), "nobody is left")
     assert not list(scratch.iterdir()) and not (tmp_path / "all.json").exists()
+
+
+def test_a_run_that_is_told_to_end_again_and_again_ends_what_it_started(pack, tmp_path):
+    """`timeout` signals its child and then the child's group: the second one came in the midst of the ending, and broke it off."""
+    scratch = tmp_path / "tmp"
+    scratch.mkdir()
+    with subprocess.Popen([sys.executable, pack / "gpu-check", "run", "train", "--to", tmp_path / "all.json"], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL, env=environment(TMPDIR=str(scratch))) as run:
+        rig.until(lambda: any(name.startswith("ringmaster-trai") for name in of_the_run(scratch)), "a trainer is there", rig.DEADLINE_S)
+        def ends():
+            run.send_signal(signal.SIGTERM)
+            return run.poll() is not None
+        rig.until(ends, "it ends", rig.DEADLINE_S)
+        assert run.returncode == 128 + signal.SIGTERM
+    rig.until(lambda: not of_the_run(scratch), "nobody is left")
+    assert not list(scratch.iterdir()) and not (tmp_path / "all.json").exists()
+
+
+def test_what_holds_a_killed_programs_output_open_is_waited_for_by_nobody(tmp_path, monkeypatch):
+    """A grandchild in a session of its own, which reads until this test has closed what it reads from."""
+    monkeypatch.setattr(gpu_check_run, "END_S", 0.1)
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    held = os.open(fifo, os.O_RDWR)
+    check = gpu_check_run.Check.__new__(gpu_check_run.Check)
+    check.left = lambda: 1.0
+    try:
+        code, _ = check.call(["sh", "-c", f"setsid cat <'{fifo}' & exec sleep 1000"], env=dict(os.environ))
+    finally:
+        os.close(held)
+    assert code is None
 
 
 def test_the_programs_of_a_pack_load_nothing_of_the_systems_folder(pack, tmp_path):

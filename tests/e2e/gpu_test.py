@@ -99,13 +99,24 @@ def first_one_with(folder, script):
     return {**GPUS, "RINGMASTER_TRAINER": str(wrapper)}
 
 
-def test_a_gpu_that_fails_in_the_middle_is_left_and_no_bit_is_lost(tmp_path, finish, alone):
-    """Its trainer ends with the driver's words; a new one gets its state from the other."""
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_gpu_that_fails_in_the_middle_gets_a_new_trainer_and_no_bit_is_lost(tmp_path, finish, alone, workers):
+    """Its trainer ends with the driver's words; a new one gets its state from the other, or where there is none begins at the newest checkpoint."""
     env = first_one_with(tmp_path, "sms=1,lost:kernel@700=ECC_UNCORRECTABLE")
-    run = finish(rig.make_job(tmp_path, workers__target=2, **JOB), env=env)
+    run = finish(rig.make_job(tmp_path, workers__target=workers, **JOB), env=env)
     assert run.code == 0, run.tail()
     assert run.the("complete")["weightsSha256"] == alone[0], run.tail()
-    assert "CUDA_ERROR_ECC_UNCORRECTABLE" in run.stderr, run.tail()
+    assert "this trainer can't work" in run.stderr and "CUDA_ERROR_ECC_UNCORRECTABLE" in run.stderr, run.tail()
+    assert not run.of("workerQuarantined") and not run.left_over(), run.tail()
+
+
+def test_a_gpu_that_fails_again_leaves_its_worker_out_with_a_sentence(tmp_path, finish):
+    run = finish(rig.make_job(tmp_path, **JOB), env={**GPUS, "RINGMASTER_STANDIN_CUDA": "sms=1,lost:kernel@700=ECC_UNCORRECTABLE"})
+    assert run.code == 4, run.tail()
+    reason = run.the("failed")["reason"]
+    assert "for the second time: Stand-in GPU" in reason, reason
+    assert run.stderr.count("CUDA_ERROR_ECC_UNCORRECTABLE") >= 2, run.tail()
+    assert not run.left_over()
 
 
 def test_a_gpu_with_another_number_of_processors_is_refused_with_both_named(tmp_path, finish):

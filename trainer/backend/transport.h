@@ -7,6 +7,9 @@
  * here waits for it. Rank 0 asks for an id, all are given it, and each connects; each connection begins with
  * an id of its own. When it failed on one rank it is of no use to any: all drop it.
  *
+ * Its connections are closed to strangers by the job's key where it can do that, unless one is told to be
+ * `open`: all ranks of a connection are told the same, and its id is made the same way.
+ *
  * Functions are called by one thread at a time. Sums are of 32-bit words, modulo 2^32: the same bits as the
  * ring's, in whatever order they are added. */
 #ifndef RM_BACKEND_TRANSPORT_H
@@ -18,6 +21,7 @@
 
 #include "common/base/error.h"
 #include "common/base/limits.h"
+#include "common/base/time.h"
 #include "trainer/backend/memory.h"
 
 enum { TRANSPORT_ID = 128 /* bytes; a secret of the ring's */, TRANSPORT_WATCHED = 2 };
@@ -28,7 +32,8 @@ enum transport_state {
     TRANSPORT_NAMED,    /* there it is */
     TRANSPORT_CONNECTS, /* until all ranks do; or it was ready, and is not at this moment */
     TRANSPORT_READY,
-    TRANSPORT_FAILED, /* to be dropped */
+    TRANSPORT_FAILED,      /* to be dropped */
+    TRANSPORT_KEY_REFUSED, /* likewise, and one that is open may be made */
 };
 
 struct transport_sum {
@@ -39,17 +44,18 @@ struct transport_sum {
     int fds[TRANSPORT_WATCHED], peers[TRANSPORT_WATCHED], watched;
     const atomic_int *stop;
     atomic_llong *pulse; /* grows while it is under way */
+    rm_time *still;      /* NULL, or grows to the longest time in which this process was not let go on */
 };
 
 struct transport;
 
 struct transport_ops {
     /* TRANSPORT_IDLE -> TRANSPORT_NAMES: rank 0's. */
-    void (*name)(struct transport *t);
+    void (*name)(struct transport *t, bool open);
     /* TRANSPORT_NAMED: TRANSPORT_ID bytes. */
     void (*id)(struct transport *t, uint8_t *out);
     /* TRANSPORT_IDLE or TRANSPORT_NAMED -> TRANSPORT_CONNECTS. */
-    void (*connect)(struct transport *t, const uint8_t *id, int rank, int world);
+    void (*connect)(struct transport *t, const uint8_t *id, int rank, int world, bool open);
     /* Looks also at a connection that was ready before. why (RM_WHY_MAX): a sentence, where it failed. */
     enum transport_state (*state)(struct transport *t, char *why);
     /* TRANSPORT_READY. ERR_PEER with the rank in *ret_peer (else -1), ERR_ABORTED: it was cut, the connection
@@ -66,6 +72,7 @@ struct transport {
     const struct transport_ops *ops;
     const char *name; /* "NCCL" */
     int version;      /* the same on all ranks of a connection; 22809 is 2.28.9 */
+    bool needs_key;   /* it may not be `open` */
 };
 
 #endif

@@ -8,7 +8,8 @@
 #include "common/base/str.h"
 
 /* A rank's first word; its second one is its version. */
-static const uint32_t said_present = 1, said_failed = 2, said_unwilling = 4, said_id = 8;
+static const uint32_t said_present = 1, said_failed = 2, said_unwilling = 4, said_id = 8,
+                      said_key_useless = 16, said_needs_key = 32, said_open = 64, said_stood_still = 128;
 
 static void phase_set(struct second *s, enum second_phase phase, rm_time now)
 {
@@ -44,22 +45,21 @@ static bool all_came_again(const struct second *s, const struct second_member *m
     return true;
 }
 
-bool second_ring(struct second *s, const struct second_member *members, int rank, int world, bool offers,
+void second_ring(struct second *s, const struct second_member *members, int rank, int world, bool offers,
                  rm_time now)
 {
     RM_ASSERT(world > 0 && world <= RM_WORKERS_MAX && rank >= 0 && rank < world, "rank %d of %d", rank,
               world);
-    bool failed = *s->broke && all_came_again(s, members, world);
-    text_copy(s->why, sizeof s->why, failed ? s->broke : "");
-    s->first_hand = failed;
-    *s->broke = 0;
-    if (failed)
-        note_failure(s, now);
+    if (*s->broke && !all_came_again(s, members, world))
+        *s->broke = 0;
+    *s->why = 0;
+    s->first_hand = false;
     s->rank = rank;
     s->world = world;
+    s->open = s->key != SECOND_KEY_FINE;
+    s->open_for = -1;
     memcpy(s->member, members, (size_t)world * sizeof *members);
     phase_set(s, offers && world > 1 ? SECOND_OFFERS : SECOND_NONE, now);
-    return failed;
 }
 
 bool second_offers(const struct second *s)
@@ -115,7 +115,10 @@ void second_say(const struct second *s, const struct second_own *own, rm_time no
     bool failed = own->failed || takes_too_long(s, own, now);
     bool names = s->rank == 0 && s->phase == SECOND_OFFERS && own->named && !failed;
     slot[0] = said_present | (failed ? said_failed : 0) | (names ? said_id : 0) |
-              (recent_failures(s, now) == SECOND_FAILURES ? said_unwilling : 0);
+              (names && own->open ? said_open : 0) |
+              (recent_failures(s, now) == SECOND_FAILURES ? said_unwilling : 0) |
+              (s->key != SECOND_KEY_FINE ? said_key_useless : 0) | (own->needs_key ? said_needs_key : 0) |
+              (s->stood_still ? said_stood_still : 0);
     slot[1] = (uint32_t)own->version;
     if (names)
         memcpy(words, own->id, sizeof own->id);
@@ -188,6 +191,16 @@ static void why_unwilling(struct second *s, int r)
              SECOND_FAILURES, s->member[knows ? s->rank : r].worker, knows ? ": " : "", knows ? last : "");
 }
 
+/* Who may not is the one to tell it. */
+static void why_not_open(struct second *s, int useless, int needs)
+{
+    s->first_hand = needs == s->rank;
+    snprintf(s->why, sizeof s->why,
+             "worker %d may not go without the job's key (RINGMASTER_NCCL_NEEDS_KEY), and worker %d's makes "
+             "no connection with it",
+             s->member[needs].worker, s->member[useless].worker);
+}
+
 /* True: it is over. */
 static bool is_refused(struct second *s, const struct second_own *own, const uint32_t *sum)
 {
@@ -203,9 +216,26 @@ static bool is_refused(struct second *s, const struct second_own *own, const uin
         return true;
     }
     r = rank_saying(s, sum, said_unwilling);
-    if (r >= 0)
+    if (r >= 0) {
         why_unwilling(s, r);
-    return r >= 0;
+        return true;
+    }
+    int useless = rank_saying(s, sum, said_key_useless), needs = rank_saying(s, sum, said_needs_key);
+    if (useless >= 0 && needs >= 0)
+        why_not_open(s, useless, needs);
+    return useless >= 0 && needs >= 0;
+}
+
+/* Of a connection that was not made. True: it was the first with the key for which that may have been why. */
+static bool doubt_key(struct second *s, const struct second_own *own)
+{
+    enum second_key before = s->key;
+    if (s->phase == SECOND_MAKES && s->open && s->key == SECOND_KEY_DOUBTED)
+        s->key = SECOND_KEY_FINE;
+    else if (s->phase == SECOND_MAKES && !s->open && own->failed && own->key_refused)
+        s->key = SECOND_KEY_DOUBTED;
+    s->open = s->key != SECOND_KEY_FINE;
+    return s->key == SECOND_KEY_DOUBTED && before != SECOND_KEY_DOUBTED;
 }
 
 /* Another one is tried; whether all are willing shows in the next header. */
@@ -213,9 +243,11 @@ static enum second_order try_again(struct second *s, const struct second_own *ow
 {
     RM_ASSERT(rank >= 0 && rank < s->world && s->phase != SECOND_NONE, "rank %d of %d failed in phase %d",
               rank, s->world, (int)s->phase);
+    bool without = doubt_key(s, own) && !own->needs_key;
     s->first_hand = own->failed || rank == s->rank;
     if (own->failed)
-        text_copy(s->why, sizeof s->why, own->why);
+        snprintf(s->why, sizeof s->why, "%.*s%s", without ? 150 : RM_WHY_MAX, own->why,
+                 without ? ": one is tried without it" : "");
     else if (rank == s->rank)
         text_copy(s->why, sizeof s->why, "it was not made in two minutes");
     else
@@ -223,6 +255,22 @@ static enum second_order try_again(struct second *s, const struct second_own *ow
     note_failure(s, now);
     phase_set(s, SECOND_OFFERS, now);
     return SECOND_DROP;
+}
+
+/* Rank 0 may have made its id before it heard what another one knows of the key. */
+static enum second_order hear_id(struct second *s, const uint32_t *sum, rm_time now)
+{
+    const uint32_t said = heard_of(sum, 0)[0];
+    const int useless = rank_saying(s, sum, said_key_useless);
+    RM_ASSERT(s->phase == SECOND_OFFERS, "an id is heard in phase %d", (int)s->phase);
+    s->open = useless >= 0;
+    s->open_for = useless >= 0 ? s->member[useless].worker : -1;
+    if (!(said & said_id))
+        return SECOND_STAY;
+    if (s->open != ((said & said_open) != 0))
+        return s->rank == 0 ? SECOND_RENAME : SECOND_STAY;
+    phase_set(s, SECOND_MAKES, now);
+    return SECOND_CONNECT;
 }
 
 static enum second_order hear_offers(struct second *s, const struct second_own *own, const uint32_t *sum,
@@ -235,10 +283,7 @@ static enum second_order hear_offers(struct second *s, const struct second_own *
     int failed = rank_saying(s, sum, said_failed);
     if (failed >= 0)
         return try_again(s, own, failed, now);
-    if (s->phase != SECOND_OFFERS || !(heard_of(sum, 0)[0] & said_id))
-        return SECOND_STAY;
-    phase_set(s, SECOND_MAKES, now);
-    return SECOND_CONNECT;
+    return s->phase == SECOND_OFFERS ? hear_id(s, sum, now) : SECOND_STAY;
 }
 
 /* Why one is not ready any more it says with the next header. */
@@ -248,6 +293,20 @@ static enum second_order hear_use(struct second *s, bool all_ready, rm_time now)
     if (!all_ready)
         phase_set(s, SECOND_MAKES, now);
     return SECOND_STAY;
+}
+
+bool second_judge(struct second *s, const uint32_t *sum, rm_time now)
+{
+    RM_ASSERT(second_offers(s), "a broken sum is judged in phase %d", (int)s->phase);
+    bool failed = *s->broke && rank_saying(s, sum, said_stood_still) < 0;
+    if (failed) {
+        text_copy(s->why, sizeof s->why, s->broke);
+        s->first_hand = true;
+        note_failure(s, now);
+    }
+    *s->broke = 0;
+    s->stood_still = false;
+    return failed;
 }
 
 enum second_order second_hear(struct second *s, const struct second_own *own, const uint32_t *sum,
@@ -262,14 +321,18 @@ enum second_order second_hear(struct second *s, const struct second_own *own, co
     if (s->phase != SECOND_MAKES || order != SECOND_STAY || !all_ready)
         return order;
     phase_set(s, SECOND_USES, now);
+    if (s->open)
+        s->key = SECOND_KEY_USELESS;
     *s->why = 0;
     s->switches++;
     return SECOND_SWITCH;
 }
 
-void second_broke(struct second *s, const char *error, rm_time lasted, rm_time now)
+void second_broke(struct second *s, const char *error, rm_time lasted, rm_time still, rm_time now)
 {
-    RM_ASSERT(lasted >= 0, "a sum lasted %lld ns", (long long)lasted);
+    RM_ASSERT(lasted >= 0 && still >= 0, "a sum lasted %lld ns, %lld of them still", (long long)lasted,
+              (long long)still);
+    s->stood_still = still >= SECOND_STOOD_STILL;
     if (error)
         text_copy(s->broke, sizeof s->broke, error);
     else if (lasted >= SECOND_HANGS)

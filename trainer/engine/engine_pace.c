@@ -50,7 +50,11 @@ void engine_pace_hear(struct engine *e)
     if (pace_hear(pace, us))
         log_info("lanes are shared out anew, by how fast workers are", "lanes=%d of=%d",
                  pace->shares.count[e->ring->rank], e->spec->batch.lanes);
-    watch_self(e, pace_percent(pace, e->ring->rank));
+}
+
+void engine_pace_watch(struct engine *e)
+{
+    watch_self(e, pace_percent(&e->pace.ring, e->ring->rank));
 }
 
 void engine_pace_tell(const struct engine *e, struct msg_pace *ret)

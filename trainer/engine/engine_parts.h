@@ -83,6 +83,7 @@ struct engine {
         struct second_own own;    /* as it was looked at last */
         uint32_t *offer, *offers; // (SECOND_WORDS) what this rank says in a header's sum, and the sum
         bool now;                 /* the words of this pass go by it */
+        bool told_open;           /* that it does without the job's key */
     } other;                      /* way for the words, beside the ring (engine_transport.c) */
 
     struct abort_flag abort[ELASTIC_THREADS]; /* of the command under way there */
@@ -196,6 +197,8 @@ bool engine_lanes_are_whole(const struct engine *e);
 void engine_pace_ring(struct engine *e);
 /* The header of a step that fits has been summed. */
 void engine_pace_hear(struct engine *e);
+/* Its words have been, too: what is read of this machine holds nobody up between the two. */
+void engine_pace_watch(struct engine *e);
 /* For the step that was exchanged. */
 void engine_pace_tell(const struct engine *e, struct msg_pace *ret);
 

@@ -426,6 +426,7 @@ static void act_on(struct engine *e, int64_t step, struct elastic_result *ret)
     else {
         engine_pace_hear(e);
         exchange_words(e, step + 1, ret);
+        engine_pace_watch(e);
     }
 }
 

@@ -30,8 +30,10 @@ static void find_transport(struct engine *e)
     hex_encode(e->secret.key, HANDSHAKE_KEY, key);
     if (e->backend->ops->transport(e->backend, key, &e->other.transport, &err) < 0)
         text_copy(e->other.own.why, sizeof e->other.own.why, err.text);
-    else
+    else {
         e->other.own.version = e->other.transport->version;
+        e->other.own.needs_key = e->other.transport->needs_key;
+    }
     explicit_bzero(key, sizeof key);
 }
 
@@ -58,7 +60,7 @@ static void transport_drop(struct engine *e)
 {
     if (e->other.transport)
         e->other.transport->ops->drop(e->other.transport);
-    e->other.own.named = e->other.own.ready = e->other.own.failed = false;
+    e->other.own.named = e->other.own.ready = e->other.own.failed = e->other.own.key_refused = false;
 }
 
 void engine_transport_drop(struct engine *e)
@@ -83,9 +85,7 @@ void engine_transport_ring(struct engine *e, const struct msg_form *form, int ra
     engine_transport_drop(e);
     for (int r = 0; r < form->count; r++)
         members[r] = (struct second_member){form->member[r].worker, trainer_of(&form->member[r])};
-    if (second_ring(s, members, rank, form->count, job_offers(e->spec), clock_now()))
-        log_warn("a way for sums among the GPUs failed; the step is made again over TCP", "why=\"%s\"",
-                 s->why);
+    second_ring(s, members, rank, form->count, job_offers(e->spec), clock_now());
 }
 
 /* ---- what this rank says ---- */
@@ -99,12 +99,14 @@ static void look_at_own(struct engine *e)
         return;
     enum transport_state state = t->ops->state(t, own->why);
     if (state == TRANSPORT_IDLE && second_wants_id(&e->other.second)) {
-        t->ops->name(t);
+        own->open = e->other.second.open;
+        t->ops->name(t, own->open);
         state = t->ops->state(t, own->why);
     }
     own->named = state == TRANSPORT_NAMED;
     own->ready = state == TRANSPORT_READY;
-    own->failed = state == TRANSPORT_FAILED;
+    own->key_refused = state == TRANSPORT_KEY_REFUSED;
+    own->failed = state == TRANSPORT_FAILED || own->key_refused;
     if (own->named && !had_id)
         t->ops->id(t, (uint8_t *)own->id);
 }
@@ -133,7 +135,20 @@ int engine_transport_offer(struct engine *e, struct collective_segment *segment)
 static void connect_it(struct engine *e)
 {
     struct transport *t = e->other.transport;
-    t->ops->connect(t, (const uint8_t *)e->other.offers, e->ring->rank, e->ring->world);
+    t->ops->connect(t, (const uint8_t *)e->other.offers, e->ring->rank, e->ring->world, e->other.second.open);
+}
+
+/* Once in a process: a job that is told that strangers are kept out is told that they are not. */
+static void tell_open(struct engine *e)
+{
+    const struct second *s = &e->other.second;
+    if (!s->open || e->other.told_open)
+        return;
+    e->other.told_open = true;
+    log_warn("the quicker way for the ring's sums is open to who reaches its ports",
+             "why=\"worker %d's NCCL makes no communicator with the job's key (built without TLS?), and does "
+             "without\"",
+             s->open_for);
 }
 
 /* Where none is to be had at all, which is said of a process once, and where one failed. */
@@ -152,15 +167,21 @@ void engine_transport_hear(struct engine *e, uint32_t flags, int64_t leads)
     struct second *s = &e->other.second;
     const bool used = second_uses(s);
     const uint32_t *sum = second_offers(s) ? e->other.offers : NULL;
+    if (sum && second_judge(s, sum, clock_now()))
+        log_warn("a way for sums among the GPUs failed; the step was made again over TCP", "why=\"%s\"",
+                 s->why);
     enum second_order order = second_hear(s, &e->other.own, sum, flags & LANES_READY, clock_now());
     if (order == SECOND_DROP) {
         transport_drop(e);
         tell_without(e, s->phase == SECOND_OVER);
+    } else if (order == SECOND_RENAME) {
+        transport_drop(e);
     } else if (order == SECOND_CONNECT) {
         connect_it(e);
     } else if (order == SECOND_SWITCH) {
         log_info("from the next step on the ring's sums go by a quicker way", "by=%s step=%lld",
                  e->other.transport->name, (long long)leads + 1);
+        tell_open(e);
     }
     /* Who leaves after a step is not to take a part of its sum along. */
     e->other.now = used && second_uses(s) && !(flags & LANES_STOP) && leads < e->spec->steps;
@@ -178,11 +199,13 @@ int engine_transport_reduce(struct engine *e, const struct collective_segment *w
 {
     struct transport *t = e->other.transport;
     const int world = e->ring->world;
+    rm_time still = 0;
     struct transport_sum sum = {.from = far_here(words->from),
                                 .to = far_here(words->to),
                                 .count = words->count,
                                 .stop = &e->abort[ELASTIC_TALKS].word,
-                                .pulse = &e->counter};
+                                .pulse = &e->counter,
+                                .still = &still};
     int peer = -1;
     rm_time begun = clock_now();
     sum.watched = e->ring->ops->watch(e->ring, sum.fds, sum.peers);
@@ -194,7 +217,7 @@ int engine_transport_reduce(struct engine *e, const struct collective_segment *w
     *ret_worker = peer < 0 ? -1 : e->ring_worker[peer];
     if (rc < 0)
         second_broke(&e->other.second, err->code == ERR_PEER && peer < 0 ? err->text : NULL,
-                     clock_now() - begun, clock_now());
+                     clock_now() - begun, still, clock_now());
     return rc;
 }
 

@@ -213,6 +213,46 @@ Test(agent, a_trainer_that_said_why_it_does_not_start_is_quoted)
     end(&p);
 }
 
+/* What the coordinator is told of a device's failure, and whether the trainer is ended. */
+static void fails_by_device(struct play *p, enum fault_class class, const char *detail, bool replaced)
+{
+    struct message m;
+    message_init(&m, MSG_FAULT);
+    m.fault.kind = FAULT_MACHINE;
+    m.fault.class = CLASS_DEVICE;
+    text_copy(m.fault.detail, sizeof m.fault.detail, "the GPU failed");
+    from_trainer(p, &m);
+    const struct message *told = sent(p, AGENT_SEND_CONTROL, MSG_FAULT);
+    cr_assert(told && told->fault.class == class, "%d", told ? (int)told->fault.class : -1);
+    cr_assert_str_eq(told->fault.detail, detail);
+    cr_assert_eq(did(p, AGENT_KILL) != NULL, replaced);
+}
+
+Test(agent, a_device_that_fails_once_gets_another_trainer_and_the_second_time_the_machine_is_to_blame)
+{
+    struct play p;
+    start(&p);
+    fails_by_device(&p, CLASS_DEVICE, "the GPU failed", true);
+    step(&p, (struct agent_event){.kind = AGENT_TRAINER_EXIT, .code = -1, .text = "killed by signal 9"});
+    const struct message *ended = sent(&p, AGENT_SEND_CONTROL, MSG_FAULT);
+    cr_assert(ended && ended->fault.kind == FAULT_TRAINER_EXIT);
+    cr_assert(strstr(ended->fault.detail, "its device failed under it"), "%s", ended->fault.detail);
+    cr_assert(did(&p, AGENT_SPAWN));
+    up(&p, 101);
+    fails_by_device(&p, CLASS_MACHINE, "for the second time: the GPU failed", false);
+    end(&p);
+}
+
+Test(agent, a_device_on_which_no_trainer_comes_up_is_the_machines_fault)
+{
+    struct play p;
+    begin(&p);
+    step(&p, (struct agent_event){.kind = AGENT_START});
+    connect_to_coordinator(&p);
+    fails_by_device(&p, CLASS_MACHINE, "the GPU failed", false);
+    end(&p);
+}
+
 Test(agent, a_lower_term_is_ignored_after_a_higher_one)
 {
     struct play p;

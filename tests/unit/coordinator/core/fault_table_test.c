@@ -80,6 +80,9 @@ Test(fault_table, every_row_does_what_it_says_at_its_bound_and_not_before)
         {FAULT_IN_WORK, CLASS_PASSING, false, 600, false, FAULT_ENDS},
         {FAULT_IN_WORK, CLASS_PASSING, false, 1000000, true, FAULT_WAITS},
         {FAULT_IN_WORK, CLASS_JOB, true, 0, false, FAULT_LEAVES_OUT},
+        /* its agent has another one try it, once */
+        {FAULT_IN_WORK, CLASS_DEVICE, true, 0, false, FAULT_WAITS},
+        {FAULT_IN_WORK, CLASS_DEVICE, false, 0, true, FAULT_WAITS},
         /* programs that do not fit do not begin to */
         {FAULT_IN_LOAD, CLASS_SOFTWARE, true, 0, true, FAULT_LEAVES_OUT},
         {FAULT_IN_LOAD, CLASS_SOFTWARE, false, 0, false, FAULT_ENDS},

@@ -14,12 +14,11 @@ static const struct {
     [CUDA_UNUSABLE] = {"the GPU can't be used",
                        "look at nvidia-smi on this machine, or train with trainer.device: cpu",
                        CLASS_MACHINE},
-    [CUDA_CRASHED] = {"the GPU stopped this process's work", "another process takes its place",
-                      CLASS_MACHINE},
+    [CUDA_CRASHED] = {"the GPU stopped this process's work", "another process takes its place", CLASS_DEVICE},
     [CUDA_SICK] =
         {"the GPU failed",
          "what its memory holds is not used; look for Xid in this machine's kernel log, it may need a reset",
-         CLASS_MACHINE},
+         CLASS_DEVICE},
 };
 
 /* What is in none of the rows leaves nothing that could be trusted. */

@@ -31,7 +31,8 @@ struct cuda_failure {
 };
 
 /* Sets *err (ERR_MACHINE: exit code 4) to who failed at what, the driver's name and words for it, and what to
- * do; returns -1. A program's mistake is CLASS_SOFTWARE, all else CLASS_MACHINE. */
+ * do; returns -1. A program's mistake is CLASS_SOFTWARE, one that another process may not have (crashed,
+ * sick) CLASS_DEVICE, all else CLASS_MACHINE. */
 int cuda_failure_set(struct error *err, const struct cuda_failure *failure);
 
 #endif

@@ -1,5 +1,6 @@
-/* What a GPU computes of a small model, always the same: the CPU's probe (probe_cpu.h) on a lane of its own,
- * with a context that takes attention more than one tile. It has to be what a CPU computes, but for
+/* What a GPU computes of a small model: the CPU's probe (probe_cpu.h) on a lane of its own, with a context
+ * that takes attention more than one tile, and with heads as wide as the job's, since those of other widths
+ * have other kernels. So it is the same for all workers of a job. It has to be what a CPU computes, but for
  * roundings: code for this kind of GPU may never have run on one, and a GPU that computes something else must
  * not train. */
 #include <math.h>
@@ -11,13 +12,10 @@
 #include "trainer/backend/cpu/model/gpt.h"
 #include "trainer/backend/cuda/gpu/gpu_parts.h"
 
-enum { CONTEXT = 72, VOCABULARY = 256, SEED = 20480 };
+enum { CONTEXT = 72, VOCABULARY = 256, SEED = 20480, WIDTH_LEAST = 128, WIDTH_UNIT = 8, HEADS_LEAST = 2 };
 
 /* Of a tensor's length, by which its gradient may be off that of fp32: bf16 makes 0.006 (lane_test.c). */
 static const double off_most = 0.03;
-
-static const struct model_shape shape = {
-    .layers = 2, .heads = 2, .width = 128, .context = CONTEXT, .vocabulary = VOCABULARY};
 
 struct probe {
     struct model_layout layout;
@@ -25,6 +23,18 @@ struct probe {
     struct cuda_memory memory; /* weights, gradient, what the lane says */
     float *numbers;            // (parameters) weights, then the gradient
 };
+
+/* As few heads of that width as make a model on which bf16's roundings even out. */
+static struct model_shape shape_of(const struct model_shape *job)
+{
+    const int size = job->width / job->heads;
+    int heads = (WIDTH_LEAST + size - 1) / size;
+    heads = heads < HEADS_LEAST ? HEADS_LEAST : heads;
+    while (heads * size % WIDTH_UNIT)
+        heads++;
+    return (struct model_shape){
+        .layers = 2, .heads = heads, .width = heads * size, .context = CONTEXT, .vocabulary = VOCABULARY};
+}
 
 static void fill_tokens(int32_t tokens[CONTEXT + 1])
 {
@@ -127,6 +137,7 @@ int gpu_probe(struct backend *b, uint8_t *out, struct error *err)
     double loss = 0;
     if (!p)
         return err_set(err, ERR_MACHINE, "no memory for the probe");
+    const struct model_shape shape = shape_of(&g->layout->shape);
     model_layout_init(&p->layout, &shape);
     int result = cuda_device_use(g->device, err);
     if (result == 0 &&

@@ -6,12 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/base/str.h"
 #include "common/os/clock.h"
 #include "common/os/fault.h"
-#include "common/os/log.h"
 
 enum { TURN_MS = 2 /* between two questions while it is made */ };
+
+/* For the end of those that have the job's key where this one is to do without, or the other way round. */
+static const rm_time key_patience = 10 * RM_S;
 
 static void hold_drop(struct nccl_link *l)
 {
@@ -59,6 +62,27 @@ static void wait_for_drop(struct nccl_link *l)
     while (!l->dropped)
         pthread_cond_wait(&l->turn, &l->lock);
     pthread_mutex_unlock(&l->lock);
+}
+
+/* The key is the whole process's: one that was dropped a moment ago may still be made, or aborted, with it.
+ */
+static bool enter_it(struct nccl_link *l)
+{
+    const rm_time until = clock_now() + key_patience;
+    struct error err;
+    int entered = l->entered;
+    while (entered == 0 && (entered = nccl_enter(l->nccl, l->open, &err)) == 0 && !is_dropped(l)) {
+        if (clock_now() >= until)
+            entered =
+                err_set(&err, ERR_MACHINE, "the job's key can't be %s: a communicator of NCCL does not end",
+                        l->open ? "taken back" : "used again");
+        else
+            poll(NULL, 0, TURN_MS);
+    }
+    if (entered < 0)
+        state_set(l, TRANSPORT_FAILED, err.text);
+    l->entered = entered > 0;
+    return l->entered;
 }
 
 static bool name_it(struct nccl_link *l)
@@ -117,23 +141,19 @@ static void end_it(struct nccl_link *l)
     l->comm = NULL;
 }
 
-/* A key is changed only where no communicator is left. */
+/* "Invalid usage" is what a library without TLS says of the key, and says of other things, too. */
 static void connect_it(struct nccl_link *l)
 {
     struct error err;
     ncclResult_t result = make_it(l);
-    if (result == NCCL_INVALID_USAGE)
-        end_it(l);
-    const char *said = result == NCCL_IN_PROGRESS ? NULL : nccl_tried(l->nccl, result);
-    if (result == NCCL_SUCCESS) {
-        if (said)
-            log_warn("NCCL's sockets", "why=\"%s\"", said);
+    bool by_key = result == NCCL_INVALID_USAGE && l->nccl->calls.ncclSetEncryption && !l->open;
+    if (by_key)
+        state_set(l, TRANSPORT_KEY_REFUSED,
+                  "NCCL makes no communicator with the job's key (built without TLS?)");
+    else if (result == NCCL_SUCCESS)
         state_set(l, TRANSPORT_READY, NULL);
-    } else if (result != NCCL_IN_PROGRESS) {
-        if (said)
-            err_set(&err, ERR_MACHINE, "%s", said);
-        else
-            nccl_failed(l->nccl, result, "make a communicator", &err);
+    else if (result != NCCL_IN_PROGRESS) {
+        nccl_failed(l->nccl, result, "make a communicator", &err);
         state_set(l, TRANSPORT_FAILED, err.text);
     }
 }
@@ -145,7 +165,7 @@ static void live(struct nccl_link *l)
         state_set(l, TRANSPORT_FAILED, err.text);
         return;
     }
-    while (wait_for_work(l)) {
+    while (wait_for_work(l) && enter_it(l)) {
         if (l->given) {
             connect_it(l);
             break;
@@ -156,6 +176,8 @@ static void live(struct nccl_link *l)
     wait_for_drop(l);
     FAULT("nccl-abort");
     end_it(l);
+    if (l->entered)
+        nccl_leave();
 }
 
 static void *thread_main(void *arg)
@@ -194,18 +216,22 @@ struct nccl_link *nccl_link_open(struct nccl *nccl, struct cuda_device *device)
     return l;
 }
 
-void nccl_link_want_id(struct nccl_link *l)
+void nccl_link_want_id(struct nccl_link *l, bool open)
 {
     pthread_mutex_lock(&l->lock);
     l->wanted_id = true;
+    l->open = open;
     l->state = TRANSPORT_NAMES;
     pthread_cond_broadcast(&l->turn);
     pthread_mutex_unlock(&l->lock);
 }
 
-void nccl_link_connect(struct nccl_link *l, const uint8_t *id, int rank, int world)
+void nccl_link_connect(struct nccl_link *l, const uint8_t *id, int rank, int world, bool open)
 {
     pthread_mutex_lock(&l->lock);
+    RM_ASSERT(l->state != TRANSPORT_NAMED || l->open == open,
+              "rank %d uses its id otherwise than it was made", rank);
+    l->open = open;
     memcpy(l->id.internal, id, sizeof l->id.internal);
     l->rank = rank;
     l->world = world;
@@ -234,7 +260,7 @@ enum transport_state nccl_link_state(struct nccl_link *l, char *why)
     }
     pthread_mutex_lock(&l->lock);
     enum transport_state state = l->state;
-    if (state == TRANSPORT_FAILED)
+    if (state == TRANSPORT_FAILED || state == TRANSPORT_KEY_REFUSED)
         text_copy(why, RM_WHY_MAX, l->why);
     pthread_mutex_unlock(&l->lock);
     return state;

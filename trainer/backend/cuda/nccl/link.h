@@ -17,6 +17,8 @@ struct nccl_link {
     int holders;
     enum transport_state state;
     bool wanted_id, dropped, ended; /* ended: the thread has done all that it will */
+    bool open;                      /* without the job's key */
+    bool entered;                   /* the thread's: nccl_enter */
     ncclUniqueId id;
     bool given; /* id, rank and world */
     int rank, world;
@@ -26,8 +28,9 @@ struct nccl_link {
 
 /* NULL: no memory, or no thread. */
 struct nccl_link *nccl_link_open(struct nccl *nccl, struct cuda_device *device);
-void nccl_link_want_id(struct nccl_link *l);
-void nccl_link_connect(struct nccl_link *l, const uint8_t *id, int rank, int world);
+void nccl_link_want_id(struct nccl_link *l, bool open);
+/* An id that this link made is used as it was made. */
+void nccl_link_connect(struct nccl_link *l, const uint8_t *id, int rank, int world, bool open);
 enum transport_state nccl_link_state(struct nccl_link *l, char *why);
 /* It is of no use any more: says why, where nothing was said. */
 void nccl_link_spoil(struct nccl_link *l, const char *why);

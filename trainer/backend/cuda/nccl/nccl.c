@@ -2,10 +2,12 @@
 #include "trainer/backend/cuda/nccl/nccl.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/base/str.h"
 #include "common/os/config.h"
 
@@ -79,32 +81,72 @@ static ncclResult_t set_key(const struct nccl *n, const char *key)
     return n->calls.ncclSetEncryption(&config);
 }
 
-/* Before the first communicator of this process. */
+/* How this process's communicators are made now, and how many have begun to be. */
+static struct {
+    pthread_mutex_t lock;
+    bool open;
+    int users;
+} key_use = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Before the first communicator of this process, or where none is left. */
+static ncclResult_t set_first_key(const struct nccl *n, const char *key)
+{
+    ncclResult_t result = NCCL_SUCCESS;
+    pthread_mutex_lock(&key_use.lock);
+    if (!key_use.users) {
+        result = set_key(n, key);
+        key_use.open = false;
+    }
+    pthread_mutex_unlock(&key_use.lock);
+    return result;
+}
+
 static int close_to_strangers(struct nccl *n, const char *key, struct error *err)
 {
+    char text[NCCL_VERSION_TEXT];
+    n->needs_key = config_get(CONFIG_NCCL_NEEDS_KEY);
+    nccl_version_text(n->version, text);
+    if (!n->calls.ncclSetEncryption && n->needs_key)
+        return err_set(err, ERR_MACHINE, "%s is set, and NCCL %s takes no key for its sockets: 2.32 does",
+                       config_name(CONFIG_NCCL_NEEDS_KEY), text);
     if (!n->calls.ncclSetEncryption)
         return 0;
-    const ncclResult_t result = set_key(n, key);
+    const ncclResult_t result = set_first_key(n, key);
     if (result != NCCL_SUCCESS)
         return nccl_failed(n, result, "take the job's key", err);
     text_copy(n->key, sizeof n->key, key);
     return 0;
 }
 
-const char *nccl_tried(struct nccl *nccl, ncclResult_t result)
+static int turn_key(const struct nccl *n, bool open, struct error *err)
 {
-    if (!*nccl->key || (!nccl->keyless && result != NCCL_INVALID_USAGE))
-        return NULL;
-    if (nccl->keyless && result == NCCL_SUCCESS) {
-        explicit_bzero(nccl->key, sizeof nccl->key);
-        return "this NCCL was built without TLS: it works without the job's key, open to who reaches its "
-               "ports";
-    }
-    nccl->keyless = !nccl->keyless;
-    set_key(nccl, nccl->keyless ? NULL : nccl->key);
-    return nccl->keyless ? "NCCL makes no communicator with the job's key (built without TLS?): one is tried "
-                           "without it"
-                         : NULL;
+    const ncclResult_t result = *n->key ? set_key(n, open ? NULL : n->key) : NCCL_SUCCESS;
+    if (result != NCCL_SUCCESS)
+        return nccl_failed(n, result, open ? "do without the job's key" : "take the job's key", err);
+    key_use.open = open;
+    return 1;
+}
+
+int nccl_enter(const struct nccl *nccl, bool open, struct error *err)
+{
+    int entered = 1;
+    if (open && nccl->needs_key)
+        return err_set(err, ERR_MACHINE, "%s is set: NCCL may not go without the job's key",
+                       config_name(CONFIG_NCCL_NEEDS_KEY));
+    pthread_mutex_lock(&key_use.lock);
+    if (open != key_use.open)
+        entered = key_use.users ? 0 : turn_key(nccl, open, err);
+    key_use.users += entered > 0;
+    pthread_mutex_unlock(&key_use.lock);
+    return entered;
+}
+
+void nccl_leave(void)
+{
+    pthread_mutex_lock(&key_use.lock);
+    RM_ASSERT(key_use.users > 0, "%d use NCCL, and one leaves", key_use.users);
+    key_use.users--;
+    pthread_mutex_unlock(&key_use.lock);
 }
 
 static int open_library(struct nccl *n, const char *key, struct error *err)
@@ -125,7 +167,7 @@ int nccl_open(struct nccl **ret, const char *key, struct error *err)
     if (!n)
         return err_set(err, ERR_MACHINE, "no memory");
     if (open_library(n, key, err) < 0) {
-        free(n);
+        nccl_free(n);
         return -1;
     }
     *ret = n;
@@ -134,7 +176,8 @@ int nccl_open(struct nccl **ret, const char *key, struct error *err)
 
 void nccl_free(struct nccl *nccl)
 {
-    if (nccl)
-        explicit_bzero(nccl->key, sizeof nccl->key);
+    if (!nccl)
+        return;
+    explicit_bzero(nccl->key, sizeof nccl->key);
     free(nccl);
 }

@@ -62,11 +62,11 @@ static bool has_link(struct nccl_transport *n)
     return n->link;
 }
 
-static void name_link(struct transport *t)
+static void name_link(struct transport *t, bool open)
 {
     struct nccl_transport *n = nccl_of(t);
     if (has_link(n))
-        nccl_link_want_id(n->link);
+        nccl_link_want_id(n->link, open);
 }
 
 static void copy_id(struct transport *t, uint8_t *out)
@@ -77,11 +77,11 @@ static void copy_id(struct transport *t, uint8_t *out)
     memcpy(out, n->link->id.internal, TRANSPORT_ID);
 }
 
-static void connect_link(struct transport *t, const uint8_t *id, int rank, int world)
+static void connect_link(struct transport *t, const uint8_t *id, int rank, int world, bool open)
 {
     struct nccl_transport *n = nccl_of(t);
     if (has_link(n))
-        nccl_link_connect(n->link, id, rank, world);
+        nccl_link_connect(n->link, id, rank, world, open);
 }
 
 static enum transport_state state_of_link(struct transport *t, char *why)
@@ -169,13 +169,23 @@ static int sum_asked(struct sum *s)
     return cut_off(s);
 }
 
+/* Of a rest that took long this process was stopped, or its machine: NCCL is not in it. */
+static void sum_rest(const struct transport_sum *given)
+{
+    const rm_time begun = clock_now();
+    poll(NULL, 0, 1);
+    const rm_time took = clock_now() - begun;
+    if (given->still && took > *given->still)
+        *given->still = took;
+}
+
 static int sum_wait(struct sum *s)
 {
     int done = 0;
     for (int turn = 0; done == 0; turn++) {
         FAULT("nccl-turn");
         if (turn > SPINS)
-            poll(NULL, 0, 1);
+            sum_rest(s->given);
         done = sum_asked(s);
         if (s->given->pulse)
             atomic_fetch_add_explicit(s->given->pulse, 1, memory_order_relaxed);
@@ -272,6 +282,7 @@ int nccl_transport_open(struct transport **ret, struct cuda_device *device, cons
         return -1;
     }
     n->base.version = n->nccl->version;
+    n->base.needs_key = n->nccl->needs_key;
     if (cuda_device_use(device, err) < 0 || cuda_stream_open(&n->stream, device, true, err) < 0 ||
         cuda_event_open(&n->done, device, false, err) < 0) {
         free_transport(&n->base);

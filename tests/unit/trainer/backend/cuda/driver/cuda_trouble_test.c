@@ -54,7 +54,7 @@ Test(trouble, a_sentence_says_who_failed_at_what_and_what_helps)
         "NVIDIA H200 GPU-8f2c: the GPU failed, to finish its work: CUDA_ERROR_ECC_UNCORRECTABLE (214: "
         "uncorrectable ECC error encountered); what its memory holds is not used; look for Xid in this "
         "machine's kernel log, it may need a reset");
-    cr_assert_eq(err.class, CLASS_MACHINE);
+    cr_assert_eq(err.class, CLASS_DEVICE);
     cr_assert_eq(error_exit_code(err.code), EXIT_MACHINE);
     const struct cuda_failure ours = {.code = CUDA_ERROR_INVALID_HANDLE, .doing = "open a stream"};
     cuda_failure_set(&err, &ours);
@@ -62,4 +62,8 @@ Test(trouble, a_sentence_says_who_failed_at_what_and_what_helps)
                      "the driver refused a call, to open a stream: CUDA error (400); this is a mistake of "
                      "this program, please report it");
     cr_assert_eq(err.class, CLASS_SOFTWARE);
+    cuda_failure_set(&err, &(struct cuda_failure){.code = CUDA_ERROR_LAUNCH_FAILED, .doing = "wait"});
+    cr_assert_eq(err.class, CLASS_DEVICE);
+    cuda_failure_set(&err, &(struct cuda_failure){.code = CUDA_ERROR_NO_DEVICE, .doing = "begin"});
+    cr_assert_eq(err.class, CLASS_MACHINE);
 }

@@ -416,13 +416,30 @@ static struct one_bits probe_of(const char *script)
     return out;
 }
 
-Test(gpu, a_probe_is_the_same_in_any_order_of_work_and_for_any_job, .init = prepare)
+static struct one_bits probe_for(int heads, int width, const char *script)
 {
-    struct one_bits probe = probe_of("seed=0");
-    const struct model_shape other = {1, 1, 8, CONTEXT, 7};
-    cr_assert(one_same(probe, probe_of("seed=3")));
-    model_layout_init(&layout, &other);
-    cr_assert(one_same(probe, probe_of("seed=1")), "the job's model has no say");
+    const struct model_shape shape = {1, heads, width, CONTEXT, 7};
+    model_layout_init(&layout, &shape);
+    return probe_of(script);
+}
+
+Test(gpu, a_probe_is_the_same_in_any_order_of_work_and_for_any_job_with_such_heads, .init = prepare)
+{
+    struct one_bits probe = probe_for(2, 64, "seed=0");
+    cr_assert(one_same(probe, probe_for(2, 64, "seed=3")));
+    cr_assert(one_same(probe, probe_for(1, 32, "seed=1")), "of the job's model its heads' width has a say");
+    cr_assert_not(one_same(probe, probe_for(1, 40, "seed=1")));
+}
+
+/* 3 % of each tensor's length is enough for bf16, whatever heads a job has. */
+Test(gpu, a_probe_passes_with_heads_of_any_width, .init = prepare)
+{
+    static const struct {
+        int heads, width;
+    } jobs[] = {{8, 8}, {1, 8}, {2, 40}, {1, 80}, {1, 128}};
+    GPU_BY_SCRIPT();
+    for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++)
+        probe_for(jobs[i].heads, jobs[i].width, "seed=1");
 }
 
 /* One kernel that does nothing once; which tensor shows it is another matter. */
@@ -439,6 +456,20 @@ static void probe_fails(const char *script)
     cr_assert_not_null(strstr(err.text, "train with trainer.device: cpu"), "%s: %s", script, err.text);
     cr_assert_eq(err.code, ERR_MACHINE);
     b->ops->free(b);
+}
+
+/* Heads wider than 64 have kernels of their own, which those of 64 say nothing of. */
+Test(gpu, one_that_computes_attention_of_wide_heads_wrongly_is_refused_where_a_job_has_them, .init = prepare)
+{
+    static const char *const kernels[] = {"attend_128", "attend_keys_128", "attend_queries_128"};
+    const struct model_shape wide = {1, 1, 80, CONTEXT, 7};
+    char script[64];
+    GPU_BY_SCRIPT();
+    model_layout_init(&layout, &wide);
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+        snprintf(script, sizeof script, "seed=1,skip:%s@1", kernels[i]);
+        probe_fails(script);
+    }
 }
 
 Test(gpu, one_that_computes_something_else_than_a_cpu_is_refused_by_its_probe, .init = prepare)

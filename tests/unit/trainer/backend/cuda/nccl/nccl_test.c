@@ -3,14 +3,19 @@
 #include "trainer/backend/cuda/nccl/nccl_transport.h"
 
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "common/base/time.h"
 #include "gpu_case.h"
 #include "trainer/backend/cuda/nccl/nccl.h"
 
@@ -26,6 +31,7 @@ struct rank {
     int64_t count;
     atomic_int stop;
     int fd, rc, peer; /* fd: watched as rank 1's; -1 none */
+    rm_time still;
     struct error err;
     uint32_t *host; // (WORDS) pinned
 };
@@ -108,14 +114,19 @@ static void wait_for(struct rank *r, enum transport_state state)
         poll(NULL, 0, TURN_MS);
 }
 
-static void connect_all(struct party *p)
+static void connect_all_as(struct party *p, bool open)
 {
     uint8_t id[TRANSPORT_ID];
-    p->rank[0].t->ops->name(p->rank[0].t);
+    p->rank[0].t->ops->name(p->rank[0].t, open);
     wait_for(&p->rank[0], TRANSPORT_NAMED);
     p->rank[0].t->ops->id(p->rank[0].t, id);
     for (int i = 0; i < p->world; i++)
-        p->rank[i].t->ops->connect(p->rank[i].t, id, i, p->world);
+        p->rank[i].t->ops->connect(p->rank[i].t, id, i, p->world, open);
+}
+
+static void connect_all(struct party *p)
+{
+    connect_all_as(p, false);
 }
 
 static void wait_for_all(struct party *p, enum transport_state state)
@@ -133,7 +144,8 @@ static void *sum_main(void *arg)
                                       .fds = {r->fd},
                                       .peers = {1},
                                       .watched = r->fd >= 0,
-                                      .stop = &r->stop};
+                                      .stop = &r->stop,
+                                      .still = &r->still};
     r->rc = r->t->ops->reduce(r->t, &sum, &r->peer, &r->err);
     return NULL;
 }
@@ -224,6 +236,119 @@ Test(nccl, a_library_that_cannot_be_used_is_refused_with_a_sentence)
     use_version(23203);
     unsetenv("RINGMASTER_STANDIN_NCCL");
     GPU_FAILS(nccl_open(&n, "0123", &gpu_err), "NCCL failed to take the job's key: invalid argument (4)");
+    use_version(22809);
+    setenv("RINGMASTER_NCCL_NEEDS_KEY", "1", 1);
+    GPU_FAILS(nccl_open(&n, key, &gpu_err),
+              "RINGMASTER_NCCL_NEEDS_KEY is set, and NCCL 2.28.9 takes no key for its sockets: 2.32 does");
+}
+
+static void drop_all(struct party *p)
+{
+    for (int i = 0; i < p->world; i++)
+        p->rank[i].t->ops->drop(p->rank[i].t);
+}
+
+/* The stand-in ends a process that changes the key while there is a communicator. */
+Test(nccl, a_library_without_tls_refuses_the_key_and_sums_without_it)
+{
+    struct party p;
+    char why[RM_WHY_MAX] = "";
+    party_open(&p, 23203, 2, "no-tls");
+    for (int turn = 0; turn < 3; turn++) {
+        connect_all(&p);
+        wait_for_all(&p, TRANSPORT_KEY_REFUSED);
+        p.rank[1].t->ops->state(p.rank[1].t, why);
+        cr_assert_str_eq(why, "NCCL makes no communicator with the job's key (built without TLS?)");
+        drop_all(&p);
+        connect_all_as(&p, true);
+        wait_for_all(&p, TRANSPORT_READY);
+        sum_all(&p, WORDS);
+        drop_all(&p);
+    }
+    party_close(&p);
+}
+
+/* One thread still aborts, or makes, what has the key, as another one is to do without. */
+Test(nccl, the_key_is_not_taken_back_while_a_communicator_has_not_ended)
+{
+    struct party p;
+    party_open(&p, 23203, 2, "abort-hangs");
+    connect_all(&p);
+    wait_for_all(&p, TRANSPORT_READY);
+    drop_all(&p);
+    p.rank[0].t->ops->name(p.rank[0].t, true);
+    for (int turn = 0; turn < 20; turn++) {
+        cr_assert_eq(state_of(&p.rank[0]), TRANSPORT_NAMES);
+        poll(NULL, 0, TURN_MS);
+    }
+    drop_all(&p);
+    connect_all(&p);
+    wait_for_all(&p, TRANSPORT_READY);
+    sum_all(&p, WORDS);
+}
+
+Test(nccl, who_needs_the_key_makes_none_without_it)
+{
+    struct party p;
+    char why[RM_WHY_MAX] = "";
+    setenv("RINGMASTER_NCCL_NEEDS_KEY", "1", 1);
+    party_open(&p, 23203, 2, "");
+    cr_assert(p.rank[0].t->needs_key);
+    p.rank[0].t->ops->name(p.rank[0].t, true);
+    wait_for(&p.rank[0], TRANSPORT_FAILED);
+    p.rank[0].t->ops->state(p.rank[0].t, why);
+    cr_assert_str_eq(why, "RINGMASTER_NCCL_NEEDS_KEY is set: NCCL may not go without the job's key");
+    drop_all(&p);
+    connect_all(&p);
+    wait_for_all(&p, TRANSPORT_READY);
+    sum_all(&p, WORDS);
+    party_close(&p);
+}
+
+static bool is_stopped(pid_t pid)
+{
+    char path[64], text[512] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+    close(fd);
+    const char *behind = length > 0 ? strrchr(text, ')') : NULL;
+    return behind && behind[2] == 'T';
+}
+
+/* Another process stops this one for so long. */
+static void stop_and_go_on(const struct timespec *how_long)
+{
+    const pid_t self = getpid(), other = fork();
+    cr_assert(other >= 0);
+    if (other == 0) {
+        kill(self, SIGSTOP);
+        while (!is_stopped(self))
+            poll(NULL, 0, TURN_MS);
+        nanosleep(how_long, NULL);
+        kill(self, SIGCONT);
+        _exit(0);
+    }
+    waitpid(other, NULL, 0);
+}
+
+/* So often that it happens in a rest, and not in a question to NCCL alone, which may take what it takes. */
+Test(nccl, a_sum_tells_how_long_its_process_stood_still)
+{
+    static const struct timespec how_long = {.tv_nsec = 50000000};
+    struct party p;
+    party_open(&p, 22809, 2, "");
+    connect_all(&p);
+    wait_for_all(&p, TRANSPORT_READY);
+    sum_begin(&p.rank[0], WORDS);
+    for (int turn = 0; turn < 6; turn++)
+        stop_and_go_on(&how_long);
+    sum_begin(&p.rank[1], WORDS);
+    for (int i = 0; i < p.world; i++)
+        pthread_join(p.rank[i].thread, NULL);
+    cr_assert_geq(p.rank[0].still, 50 * RM_MS);
+    expect_sum(&p, 0);
+    party_close(&p);
 }
 
 Test(nccl, a_connection_that_is_never_made_is_dropped_at_once_and_the_next_one_sums)
