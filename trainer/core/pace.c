@@ -59,6 +59,17 @@ static uint64_t step_takes(const struct paces *all, const struct lane_shares *sh
     return longest;
 }
 
+bool pace_has_room(const struct pace *p, int rank)
+{
+    const struct lane_shares *shares = &p->shares;
+    RM_ASSERT(rank >= 0 && rank < shares->world, "room of rank %d of %d", rank, shares->world);
+    struct paces all = paces_of(p);
+    uint64_t longest = step_takes(&all, shares);
+    if (!all.us[rank] || longest <= PACE_LEAST)
+        return shares_are_even(shares) && shares->count[rank] < shares_most(shares);
+    return all.us[rank] * (uint64_t)(shares->count[rank] + 1) <= longest;
+}
+
 /* Are there shares that take no longer? */
 static bool step_may_take(const struct paces *all, uint64_t us)
 {
