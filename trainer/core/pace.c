@@ -4,6 +4,8 @@
 
 #include "common/base/assert.h"
 
+_Static_assert(PACE_HEARD - 1 + PACE_PATIENCE == SHARES_USUAL_STEPS, "the first headers move no shares");
+
 void pace_begin(struct pace *p, int lanes, int world, bool moves)
 {
     *p = (struct pace){.moves = moves && world > 1};
