@@ -319,6 +319,22 @@ Test(will, a_leave_that_was_measured_is_what_the_next_one_is_given_twice)
     story_end(&s);
 }
 
+Test(will, who_waited_to_hand_on_what_is_not_saved_says_nothing_about_leaves)
+{
+    struct story s;
+    three_train(&s, pods());
+    for (int w = 0; w < 3; w++)
+        goes_in(&s, w, 40 * RM_S);
+    passes(&s, 40 * RM_S);
+    three_answer(&s, 0, 1, 2);
+    cr_assert(said(&s, "checkpointSkipped"), "%s", str_text(&s.log));
+    cr_assert_not(said(&s, "release"), "somebody may come yet: %s", str_text(&s.log));
+    they_live_on(&s, 3, 6);
+    cr_assert_eq(times_said(&s, "\"released\""), 3, "%s", str_text(&s.log));
+    cr_assert_eq(s.st->leave_times.count, 0);
+    story_end(&s);
+}
+
 /* Whose end none of them outlives. */
 static rm_time stops_after(struct rdzv_settings settings, const struct rdzv_save_speed *speed)
 {
