@@ -17,6 +17,9 @@ struct lane_shares {
     int count[RM_WORKERS_MAX]; // (world)
 };
 
+/* Of a ring: only behind them its lanes may follow how fast its ranks are (trainer/core/pace.h). */
+enum { SHARES_USUAL_STEPS = 15 };
+
 /* The usual ones: as many for each as for any other, or one less. */
 void shares_even(struct lane_shares *ret, int lanes, int world);
 

@@ -2,6 +2,7 @@
 #include "coordinator/core/leave_times.h"
 
 #include "common/base/assert.h"
+#include "common/base/lane_shares.h"
 #include "common/notice/notice.h"
 
 /* What is not whole in time is of no use. */
@@ -27,4 +28,24 @@ rm_time leave_times_margin(const struct leave_times *times, rm_time step)
     for (int i = 0; i < times->count; i++)
         longest = rm_later(longest, times->took[i]);
     return 2 * rm_later(longest, step) + NOTICE_SAME_MOMENT;
+}
+
+rm_time leave_usual_longer(const struct leave_paces *p)
+{
+    struct lane_shares usual;
+    double longest = 0, lanes = 0, each_ns = 0; /* of those who are known; done by all of them in a ns */
+    RM_ASSERT(p->world >= 0 && p->world <= RM_WORKERS_MAX, "paces of %d ranks", p->world);
+    if (p->world < 1 || p->lanes < 1)
+        return 0;
+    shares_even(&usual, p->lanes, p->world);
+    for (int r = 0; r < p->world; r++) {
+        if (p->lane[r] <= 0)
+            continue;
+        double takes = (double)p->lane[r] * usual.count[r];
+        longest = takes > longest ? takes : longest;
+        lanes += usual.count[r];
+        each_ns += 1 / (double)p->lane[r];
+    }
+    double followed = each_ns > 0 ? lanes / each_ns : 0;
+    return longest > followed ? (rm_time)(longest - followed) : 0;
 }

@@ -2,6 +2,7 @@
 #ifndef RM_COORDINATOR_LEAVE_TIMES_H
 #define RM_COORDINATOR_LEAVE_TIMES_H
 
+#include "common/base/limits.h"
 #include "common/base/time.h"
 
 enum { LEAVES_KEPT = 8 };
@@ -24,5 +25,15 @@ rm_time leave_with_margin(rm_time takes);
  * a 99th percentile), or twice two seconds where none was measured; twice a step of the ring at least, as the
  * one under way is made first; and what a moment may be off that a cloud tells. */
 rm_time leave_times_margin(const struct leave_times *times, rm_time step);
+
+/* How long a lane takes the ranks of a ring; 0: not known. */
+struct leave_paces {
+    int lanes, world;
+    rm_time lane[RM_WORKERS_MAX]; // (world)
+};
+
+/* How much longer a step is whose lanes are shared out as usual than one whose lanes have followed these
+ * paces. Who is not known has its usual share in both. */
+rm_time leave_usual_longer(const struct leave_paces *paces);
 
 #endif

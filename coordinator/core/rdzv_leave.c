@@ -537,11 +537,12 @@ rm_time rdzv_leave_let_go_at(const struct rdzv *st)
     return at;
 }
 
-/* One that waited for a save says nothing about leaves. */
+/* One that waited for a save, or for somebody to hand on to what is not saved, says nothing about leaves. */
 static void measure_leave(const struct turn *turn, struct rdzv_worker *w)
 {
     struct rdzv *st = turn->st;
-    if (w->leave_began && st->saved_at <= w->leave_began)
+    bool handed = w->state.held && w->state.step == st->given_up;
+    if (w->leave_began && st->saved_at <= w->leave_began && !handed)
         leave_times_add(&st->leave_times, turn->now - w->leave_began);
     w->leave_began = 0;
 }

@@ -4,15 +4,40 @@
 #include <string.h>
 
 #include "common/base/assert.h"
+#include "common/base/lane_shares.h"
 #include "coordinator/core/rdzv_leave.h"
 #include "coordinator/core/rdzv_machine.h"
 #include "coordinator/core/rdzv_who.h"
 
 /* ---- when ---- */
 
+/* Of the ring as it stands; 0 where it is about to be another one. */
+static int64_t steps_of_ring(const struct rdzv *st)
+{
+    int64_t from = st->resume.held ? st->resume.step : 0, newest = from;
+    for (int r = 0; r < st->world && st->state == RDZV_TRAINING; r++) {
+        const struct rdzv_worker *w = &st->worker[st->member[r]];
+        newest = w->state.held && w->state.step > newest ? w->state.step : newest;
+    }
+    return newest - from;
+}
+
+/* Late steps may be those of lanes that followed how fast workers are; a ring begins without. */
+static rm_time step_ahead(const struct rdzv *st)
+{
+    struct leave_paces paces = {.lanes = st->settings.lanes, .world = st->world};
+    if (!st->settings.exact || steps_of_ring(st) >= SHARES_USUAL_STEPS)
+        return st->median_step;
+    for (int r = 0; r < st->world; r++) {
+        const struct rdzv_worker *w = &st->worker[st->member[r]];
+        paces.lane[r] = w->paced == w->incarnation ? w->pace.lane_us * RM_US : 0;
+    }
+    return st->median_step + leave_usual_longer(&paces);
+}
+
 static rm_time margin(const struct rdzv *st)
 {
-    return leave_times_margin(&st->leave_times, st->median_step);
+    return leave_times_margin(&st->leave_times, step_ahead(st));
 }
 
 /* Whether somebody who trains with it is there long enough after it to hand on what both hold, or to save it.

@@ -571,6 +571,7 @@ void exchange_words(struct sim *sim, int node)
     struct elastic_result *result = compute_result(t, OUTCOME_OK);
     result->stop = h->stop && t->rank != h->blind;
     result->save = h->save;
+    result->pace = lanes_pace(t);
     t->saved_at = h->save ? sim->now : t->saved_at;
     t->command_seq++;
     sim_at(sim, sim->now + 10 * RM_US, EV_DONE, node, t->epoch, t->command_seq)->result = result;

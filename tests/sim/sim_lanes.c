@@ -34,16 +34,30 @@ rm_time lanes_take(struct sim *sim, int node, rm_time drawn)
     return drawn;
 }
 
-/* How long a worker's lanes take at a step, in percent of what was drawn. A notice has to be kept to the
- * moment, and a trace of machines has speeds of its own. */
+/* A trace of machines has speeds of its own. Beside notices chance is another one, and only sums that are
+ * exact are of lanes that move: of others a coordinator takes the steps that were made for those to come. */
+static bool are_unlike(const struct sim *sim)
+{
+    bool noticed = sim->scenario.notices;
+    if (sim->replay || (noticed && !sim->scenario.exact))
+        return false;
+    return sim_hash(sim->seed, noticed ? 33 : 25, 0) % 100 < UNLIKE_IN_100;
+}
+
+/* Where a notice has to be kept to the moment nobody becomes slow whom others know as quick. */
+static uint64_t drawn_slowness(const struct sim *sim, const struct node *n)
+{
+    uint64_t when = (uint64_t)(n->memory.step / STEPS_ALIKE) * 2 * RM_WORKERS_MAX + (uint64_t)n->worker;
+    if (sim->scenario.notices)
+        return sim_hash(sim->seed, 34, (uint64_t)(n - sim->node));
+    return sim_hash(sim->seed, 26, when);
+}
+
+/* How long a worker's lanes take at a step, in percent of what was drawn. */
 static int slowness(const struct sim *sim, const struct node *n)
 {
-    bool unlike = sim_hash(sim->seed, 25, 0) % 100 < UNLIKE_IN_100;
-    if (!unlike || sim->replay || sim->scenario.notices)
-        return 100;
-    uint64_t when = (uint64_t)(n->memory.step / STEPS_ALIKE) * 2 * RM_WORKERS_MAX + (uint64_t)n->worker;
-    uint64_t chance = sim_hash(sim->seed, 26, when);
-    return chance % 3 ? 100 : 100 + (int)(chance / 3 % 300);
+    uint64_t chance = drawn_slowness(sim, n);
+    return !are_unlike(sim) || chance % 3 ? 100 : 100 + (int)(chance / 3 % 300);
 }
 
 /* A plain deal of what a pass of the usual share would take; returns what these lanes do. */
@@ -242,6 +256,11 @@ void lanes_done(struct sim *sim, struct node *n)
         return;
     }
     t->sum = (struct lane_sum){ring->generation, n->memory.step + 1, t->pass, t->keep.own};
+}
+
+struct msg_pace lanes_pace(const struct trainer *t)
+{
+    return (struct msg_pace){.lanes = lane_set_count(&t->keep.done), .lane_us = t->lane_us};
 }
 
 /* All are in one step, and their words are about to be added up. */

@@ -37,6 +37,8 @@ rm_time lanes_pause(struct sim *sim, int node);
 void lanes_done(struct sim *sim, struct node *n);
 void lanes_forget(struct node *n);
 struct lane_set lanes_kept(const struct sim *sim, const struct node *n);
+/* What it tells of its pass once the step is made. */
+struct msg_pace lanes_pace(const struct trainer *t);
 void lanes_check(struct sim *sim, const struct ring *ring);
 /* It connects a ring; and a header of that has come to it, of a pass that fits. */
 void lanes_connect(struct sim *sim, struct trainer *t, const struct ring *ring);

@@ -94,6 +94,7 @@ struct backend_pass {
     const int32_t *k; // (tensors) NULL: the state's own; else those of a VERDICT_RESCALE
     /* Whose the lanes are, as far as they are not dealt out; valid until `end`. NULL: the usual ones. */
     const struct lane_shares *shares;
+    bool room;    /* one lane more of this rank would be done no later than what others have */
     int disputed; /* lane + 1 that all are to compute, since two differed about it; 0: none */
 };
 

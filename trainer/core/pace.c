@@ -4,6 +4,8 @@
 
 #include "common/base/assert.h"
 
+_Static_assert(PACE_HEARD - 1 + PACE_PATIENCE == SHARES_USUAL_STEPS, "the first headers move no shares");
+
 void pace_begin(struct pace *p, int lanes, int world, bool moves)
 {
     *p = (struct pace){.moves = moves && world > 1};
@@ -57,6 +59,17 @@ static uint64_t step_takes(const struct paces *all, const struct lane_shares *sh
         longest = us > longest ? us : longest;
     }
     return longest;
+}
+
+bool pace_has_room(const struct pace *p, int rank)
+{
+    const struct lane_shares *shares = &p->shares;
+    RM_ASSERT(rank >= 0 && rank < shares->world, "room of rank %d of %d", rank, shares->world);
+    struct paces all = paces_of(p);
+    uint64_t longest = step_takes(&all, shares);
+    if (!all.us[rank] || longest <= PACE_LEAST)
+        return shares_are_even(shares) && shares->count[rank] < shares_most(shares);
+    return all.us[rank] * (uint64_t)(shares->count[rank] + 1) <= longest;
 }
 
 /* Are there shares that take no longer? */

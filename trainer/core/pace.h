@@ -45,6 +45,10 @@ void pace_begin(struct pace *p, int lanes, int world, bool moves);
 bool pace_hear(struct pace *p, const uint32_t *us);
 /* How many us a lane takes that rank; 0: not known yet, or it has none. */
 uint32_t pace_of_rank(const struct pace *p, int rank);
+/* Whether that rank would have done one lane more no later in the next step than others have theirs: by how
+ * long lanes take all, and where that is not known yet, or such a step takes no longer than PACE_LEAST, by
+ * how many the usual shares are. Who has none is as fast as others, as far as is known. */
+bool pace_has_room(const struct pace *p, int rank);
 /* In percent of the median of those who have lanes, the quicker one of two; 100 where the usual share would
  * take it less than PACE_LEAST longer; 0: not known yet. */
 int pace_percent(const struct pace *p, int rank);

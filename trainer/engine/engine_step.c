@@ -115,6 +115,7 @@ static int begin_pass(struct engine *e, const struct state_point *point, const s
                                 .flags = flags_of(e),
                                 .tokens = (uint32_t)engine_lane_tokens(e),
                                 .shares = &e->pace.ring.shares,
+                                .room = pace_has_room(&e->pace.ring, e->ring->rank),
                                 .k = e->pass.scaled ? e->pass.k : NULL,
                                 .disputed = e->pass.disputed};
     e->pass.number = again ? e->pass.number + 1 : 0;

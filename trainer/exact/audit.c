@@ -6,17 +6,14 @@
 #include "common/base/prng.h"
 #include "trainer/exact/header.h"
 
-enum { LANES_A_TURN = 250 }; /* lanes of its own between two audits in a rank's turn: 0.4 % */
+enum { LANES_A_TURN = 250 }; /* lanes of its own, for each rank of the ring, between two audits: 0.4 % */
 
-static bool is_due(const struct audit_pass *p, int own)
+/* Every 250 * world lanes of its own, counted from 0 by step; each rank begins at another one of them. */
+static bool has_turn(const struct audit_pass *p, int own)
 {
-    int most = shares_most(&p->shares), every = LANES_A_TURN / most;
-    RM_ASSERT(most >= 1 && own >= 0 && own <= most, "%d lanes of %d, of %d at most", own,
-              shares_lanes(&p->shares), most);
-    if (p->fresh || (own < most && shares_are_even(&p->shares)))
-        return true;
-    every = every > 0 ? every : 1;
-    return p->step % every == 0 && p->step / every % p->shares.world == p->rank && 2 * own >= most;
+    int64_t between = (int64_t)LANES_A_TURN * p->shares.world;
+    RM_ASSERT(own >= 0 && p->step >= 0, "%d lanes of step %lld", own, (long long)p->step);
+    return (p->step % between * own + (int64_t)p->rank * LANES_A_TURN) % between < own;
 }
 
 int audit_lane(const struct audit_pass *p)
@@ -26,7 +23,7 @@ int audit_lane(const struct audit_pass *p)
     RM_ASSERT(p->rank >= 0 && p->rank < world, "rank %d of %d audits", p->rank, world);
     if (p->all >= 0)
         return p->all >= own.first && p->all < own.first + own.count ? -1 : p->all;
-    if (world < 2 || others < 1 || !is_due(p, own.count))
+    if (world < 2 || others < 1 || !(p->fresh || p->room || has_turn(p, own.count)))
         return -1;
     uint64_t chance = (uint64_t)p->step * RM_WORKERS_MAX + (uint64_t)p->rank; /* the same for all who ask */
     int lane = (int)prng_below(&chance, (uint64_t)others);

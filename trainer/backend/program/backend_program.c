@@ -323,8 +323,11 @@ static int program_begin(struct backend *b, const struct backend_pass *pass, str
     const struct lanes_pass said = {
         .rank = pass->rank, .world = pass->world, .flags = pass->flags, .tokens = pass->tokens, .k = pass->k};
     (void)err;
-    p->audit = (struct audit_pass){
-        .step = step_held(p) + 1, .rank = pass->rank, .fresh = p->fresh, .all = pass->disputed - 1};
+    p->audit = (struct audit_pass){.step = step_held(p) + 1,
+                                   .rank = pass->rank,
+                                   .fresh = p->fresh,
+                                   .room = pass->room,
+                                   .all = pass->disputed - 1};
     if (pass->shares)
         p->audit.shares = *pass->shares;
     else

@@ -54,6 +54,109 @@ Test(will, the_ring_stops_for_a_leave_when_its_time_begins_and_not_a_wait_for_ot
     story_end(&s);
 }
 
+/* ---- steps of the usual shares ---- */
+
+Test(leave_times, the_usual_shares_take_so_much_longer_than_those_that_follow_paces)
+{
+    static const struct {
+        struct leave_paces paces;
+        rm_time longer;
+    } cases[] = {
+        {{8, 2, {RM_S, RM_S}}, 0},
+        {{64, 2, {10 * RM_MS, 100 * RM_MS}}, 3200 * RM_MS - 581818181},
+        {{64, 4, {10 * RM_MS, 10 * RM_MS, 20 * RM_MS, 10 * RM_MS}}, 320 * RM_MS - 182857142},
+        {{64, 2, {0, 100 * RM_MS}}, 0}, /* of whom nothing is known might be as slow */
+        {{4, 1, {RM_S}}, 0},
+        {{0, 2, {RM_S, RM_S}}, 0},
+        {{8, 0, {0}}, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rm_time longer = leave_usual_longer(&cases[i].paces), off = longer - cases[i].longer;
+        cr_assert(off >= -2 && off <= 2, "case %zu: %lld", i, (long long)longer);
+    }
+}
+
+static void paced(struct story *s, int w, int64_t step, rm_time lane)
+{
+    struct message m;
+    message_init(&m, MSG_PROGRESS);
+    m.progress = (struct msg_progress){.step = step,
+                                       .numbers = msg_numbers_unknown(),
+                                       .tokens = 10,
+                                       .step_time = 10 * RM_MS,
+                                       .pace = {.lanes = 2, .lane_us = lane / RM_US}};
+    hear(s, w, &m);
+}
+
+/* At step 10. One of them is slow, and steps were short all the same, as others had its lanes. */
+static void one_is_slow(struct story *s)
+{
+    three_train(s, pods());
+    paced(s, 0, 10, 100 * RM_MS);
+    paced(s, 1, 10, 100 * RM_MS);
+    paced(s, 2, 10, 2 * RM_S);
+}
+
+Test(will, in_a_rings_first_steps_a_leave_has_the_time_of_steps_of_the_usual_shares)
+{
+    struct story s;
+    one_is_slow(&s);
+    goes_in(&s, 1, 15 * RM_S);
+    passes(&s, RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", rdzv_why(s.st));
+    passes(&s, 1500 * RM_MS);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "a step may take 6 s: %s", rdzv_why(s.st));
+    story_end(&s);
+}
+
+Test(will, once_lanes_may_have_moved_the_steps_that_are_made_say_how_long_one_takes)
+{
+    struct story s;
+    one_is_slow(&s);
+    passes(&s, 5 * RM_S);
+    goes_in(&s, 1, 15 * RM_S);
+    passes(&s, 8 * RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", rdzv_why(s.st));
+    passes(&s, RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", rdzv_why(s.st));
+    story_end(&s);
+}
+
+Test(will, who_has_no_time_for_the_first_steps_of_another_ring_is_not_in_it)
+{
+    struct story s;
+    one_is_slow(&s);
+    passes(&s, 5 * RM_S);
+    paced(&s, 1, s.st->told, 100 * RM_MS);
+    goes_in(&s, 1, 15 * RM_S);
+    passes(&s, 6 * RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", rdzv_why(s.st));
+    closed(&s, 0);
+    fault_of(&s, 1, FAULT_RING, 0, s.st->told);
+    answer(&s, 1);
+    answer(&s, 2);
+    after(&s, RM_S);
+    cr_assert(s.form.form.count == 1 && is_member(&s, 2), "%s", str_text(&s.log));
+    cr_assert(said(&s, "send 1 release"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(will, sums_of_floats_have_the_usual_shares_at_all_times)
+{
+    struct story s;
+    struct rdzv_settings settings = pods();
+    settings.exact = false;
+    three_train(&s, settings);
+    paced(&s, 0, 10, 100 * RM_MS);
+    paced(&s, 2, 10, 2 * RM_S);
+    goes_in(&s, 1, 15 * RM_S);
+    passes(&s, 5 * RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", rdzv_why(s.st));
+    story_end(&s);
+}
+
+/* ---- places ---- */
+
 Test(will, who_comes_takes_the_place_and_join_and_leave_are_one_change)
 {
     struct story s;
@@ -213,6 +316,22 @@ Test(will, a_leave_that_was_measured_is_what_the_next_one_is_given_twice)
     cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", rdzv_why(s.st));
     passes(&s, 2 * RM_S);
     cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", rdzv_why(s.st));
+    story_end(&s);
+}
+
+Test(will, who_waited_to_hand_on_what_is_not_saved_says_nothing_about_leaves)
+{
+    struct story s;
+    three_train(&s, pods());
+    for (int w = 0; w < 3; w++)
+        goes_in(&s, w, 40 * RM_S);
+    passes(&s, 40 * RM_S);
+    three_answer(&s, 0, 1, 2);
+    cr_assert(said(&s, "checkpointSkipped"), "%s", str_text(&s.log));
+    cr_assert_not(said(&s, "release"), "somebody may come yet: %s", str_text(&s.log));
+    they_live_on(&s, 3, 6);
+    cr_assert_eq(times_said(&s, "\"released\""), 3, "%s", str_text(&s.log));
+    cr_assert_eq(s.st->leave_times.count, 0);
     story_end(&s);
 }
 

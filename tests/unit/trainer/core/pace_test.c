@@ -61,6 +61,51 @@ Test(pace, shares_follow_speeds_where_it_is_worth_it)
     }
 }
 
+/* ---- room for an audit ---- */
+
+static const struct room_row {
+    const char *what;
+    int lanes, world, headers;
+    uint32_t us[MOST];
+    bool room[MOST];
+} room_rows[] = {
+    {"nothing is known yet, and 3, 3, 2", 8, 3, 7, {9000, 9000, 30000}, {true, false, false}},
+    {"nothing is known yet, and all as many", 8, 4, 7, {9000, 9000, 9000, 9000}, {false}},
+    {"alike, with a lane less", 8, 3, 8, {9000, 9000, 9000}, {true, false, false}},
+    {"a lane less, as it is slower", 8, 3, 8, {9001, 9000, 9000}, {false, false, false}},
+    {"as many, and much faster", 8, 4, 8, {1000, 9000, 1000, 9000}, {true, false, true, false}},
+    {"one of two that holds the other up", 64, 2, 40, {1000, 64000}, {true, false}},
+    {"19, 18, 9 and 18", 64, 4, 40, {5000, 5000, 10000, 5000}, {false, true, false, true}},
+    {"steps that are too short to tell", 8, 3, 40, {30, 9, 9}, {true, false, false}},
+    {"more ranks than lanes", 2, 3, 40, {0, 9000, 9000}, {true, false, false}},
+    {"alone", 4, 1, 40, {9000}, {false}},
+};
+
+Test(pace, who_would_only_wait_meanwhile_has_room_for_a_lane)
+{
+    for (size_t i = 0; i < sizeof room_rows / sizeof *room_rows; i++) {
+        const struct room_row *row = &room_rows[i];
+        struct pace p;
+        pace_begin(&p, row->lanes, row->world, true);
+        hear(&p, row->headers, row->us);
+        for (int r = 0; r < row->world; r++)
+            cr_assert_eq(pace_has_room(&p, r), row->room[r], "%s: rank %d of %d lanes", row->what, r,
+                         p.shares.count[r]);
+    }
+}
+
+Test(pace, who_has_a_lane_less_since_it_was_slow_has_no_room_by_that_alone)
+{
+    struct pace p;
+    pace_begin(&p, 64, 3, true);
+    hear(&p, 40, (const uint32_t[]){5000, 5000, 10000});
+    hear(&p, 40, (const uint32_t[]){5000, 5000, 5200});
+    cr_assert(shares_are_even(&p.shares) && p.shares.count[2] == 21, "%d lanes", p.shares.count[2]);
+    cr_assert_not(pace_has_room(&p, 2), "one more takes it longer than others have");
+}
+
+/* ---- shares that move ---- */
+
 Test(pace, shares_move_once_eight_headers_in_a_row_say_so_of_ranks_known_by_eight)
 {
     struct pace p;
