@@ -395,7 +395,8 @@ static void spawn_trainer(struct app *app)
 static void send_link(struct app *app, struct message *message)
 {
     if (message->type == MSG_SETUP) {
-        if (!job_restarts(&app->options->files->spec)) /* such a launcher makes no ring */
+        /* else a launcher has no use for it: it makes no ring, and no snapshots */
+        if (!job_restarts(&app->options->files->spec) || job_freezes(&app->options->files->spec))
             hex_encode(app->options->files->key, JOB_KEY_BYTES, message->setup.key);
         text_copy(message->setup.spec, sizeof message->setup.spec, str_text(&app->options->files->spec_text));
         text_copy(message->setup.listen, sizeof message->setup.listen, app->options->listen);

@@ -33,7 +33,8 @@ struct rdzv_settings settings_of(const struct coordinator_options *options)
         .resume = spec->checkpoint.resume || (options->pod && options->term > 1),
         .evaluation_every = spec->evaluation.every_steps,
         .checkpoint_every = spec->checkpoint.every_steps,
-        .max_loss = spec->checkpoint.every == JOB_AUTO ? spec->checkpoint.max_loss : 0,
+        /* snapshots of processes their launcher times itself */
+        .max_loss = spec->checkpoint.every == JOB_AUTO && !job_freezes(spec) ? spec->checkpoint.max_loss : 0,
         .join_window = job_join_window(spec, options->pod != NULL),
         .first_window = job_first_window(spec),
         .heartbeat = spec->elasticity.heartbeat,

@@ -532,6 +532,7 @@ static void on_link(struct agent *st, const struct message *m, rm_time now, stru
     case MSG_PROBED:
     case MSG_HEARD:    /* not kept: whoever says hello is asked anew */
     case MSG_REPORTED: /* not kept: it is said again */
+    case MSG_FROZEN:   /* likewise: the store has it, and the time that is not counted is little */
         agent_send_control(st, out, m);
         break;
     case MSG_LOAD:

@@ -32,7 +32,7 @@
 enum {
     /* version that hello and setup carry; another one is refused by name. A ring's header has room for each
      * worker, so that programs built for another most of them speak another one. */
-    MSG_PROTOCOL = 15 + (RM_WORKERS_MAX == 64 ? 0 : 1000 + RM_WORKERS_MAX),
+    MSG_PROTOCOL = 16 + (RM_WORKERS_MAX == 64 ? 0 : 1000 + RM_WORKERS_MAX),
     MSG_NONCE_BYTES = 32,    /* of challenge and hello */
     MSG_DETAIL_MAX = 400,    /* a fault's sentence, with its NUL */
     MSG_OUTPUT_MAX = 4096,   /* what a program that failed said last, with its NUL */
@@ -80,6 +80,7 @@ enum msg_type {
     MSG_PROBED,   /* also trainer -> agent */
     MSG_REPORTED, /* also trainer -> agent, which is a launcher */
     MSG_HEARD,    /* also trainer -> agent */
+    MSG_FROZEN,   /* also trainer -> agent, which is a launcher */
     /* agent -> trainer */
     MSG_SETUP,
     MSG_LOADED,
@@ -462,6 +463,21 @@ struct msg_reported {
     rm_time still; /* since when the step is the same, ns */
 };
 
+enum msg_frozen_word {
+    FROZEN_SAVED,
+    FROZEN_NOT_SAVED, /* why, unless it is as it should be; the processes may have stood still all the same */
+    FROZEN_RESTORED,  /* they go on from that one */
+    FROZEN_HELD,      /* they stood still, as no coordinator was heard for too long; they go on */
+};
+
+/* What became of a snapshot of a user's program's processes. */
+struct msg_frozen {
+    enum msg_frozen_word word;
+    int64_t number, bytes;
+    rm_time frozen, took; /* the processes stood still; until it was published, or until they lived again */
+    char why[MSG_DETAIL_MAX];
+};
+
 struct msg_setup {
     int protocol;
     int worker, attempt;
@@ -568,6 +584,7 @@ struct message {
         struct msg_listen listen;
         struct msg_heard heard;
         struct msg_reported reported;
+        struct msg_frozen frozen;
         struct msg_setup setup;
         struct msg_load load;
         struct msg_loaded loaded;

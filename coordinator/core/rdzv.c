@@ -302,6 +302,9 @@ static void on_worker(const struct turn *turn, struct rdzv_worker *w, const stru
     case MSG_REPORTED:
         rdzv_reported(turn, w, m);
         break;
+    case MSG_FROZEN:
+        rdzv_frozen(turn, m);
+        break;
     case MSG_EVALUATED:
         rdzv_evaluated(turn, w, &m->evaluated);
         rdzv_ring_moved(turn);

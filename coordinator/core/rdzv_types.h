@@ -176,15 +176,17 @@ struct rdzv_tell {
     struct msg_numbers numbers; /* STEP */
     struct msg_generation generation;
     bool final, exact;
-    bool program;         /* COMPLETE, FAILED: by a user's program, which has no weights here */
-    int program_code;     /* program, PROGRAM_FAILED: what it ended with; -1: with nothing, it hangs */
-    int rank;             /* PROGRAM_FAILED: of its process, -1 not known */
+    bool program;     /* COMPLETE, FAILED: by a user's program, which has no weights here; CHECKPOINT_SAVED:
+                         of its processes */
+    int program_code; /* program, PROGRAM_FAILED: what it ended with; -1: with nothing, it hangs */
+    int rank;         /* PROGRAM_FAILED: of its process, -1 not known */
     struct notice notice; /* NOTICE_RECEIVED, NOTICE_WITHDRAWN */
     rm_time left;         /* NOTICE_RECEIVED: until its moment; -1: none is known */
     const char *output;   /* PROGRAM_FAILED: what it said last; NULL: nothing. It goes with the turn */
     int64_t bytes;        /* CHECKPOINT_SAVED; COMPLETE: of the final one where its saving was not told; 0 */
     rm_time every;        /* CHECKPOINT_INTERVAL */
     rm_time took;         /* CHECKPOINT_WAITING: since it was to be written */
+    rm_time frozen;       /* CHECKPOINT_SAVED: of a program's processes, which stood still for so long */
     rm_time waited;       /* CHECKPOINT_SAVED: how long the store was away before, 0 it was not */
     double goodput;       /* COMPLETE: 0..1 */
     uint8_t digest[RM_HASH_BYTES];
