@@ -248,6 +248,8 @@ static int job_learn(struct app *app, struct error *err)
         return -1;
     log_info("the job is known", "name=%s", spec->name);
     agent_learn(app->agent, spec->name, spec->checkpoint.uri, spec->elasticity.heartbeat, job_restarts(spec));
+    if (job_freezes(spec))
+        agent_fence(app->agent, spec->elasticity.lost_after, loop_now(app->loop));
     return 0;
 }
 

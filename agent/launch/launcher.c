@@ -14,6 +14,7 @@
 #include "agent/launch/high_pids.h"
 #include "agent/launch/port.h"
 #include "agent/launch/processes.h"
+#include "agent/launch/standstill.h"
 #include "common/job/spec.h"
 #include "common/loop/loop.h"
 #include "common/net/link.h"
@@ -40,6 +41,8 @@ struct launcher {
         int out[2];                   /* what a program that lives again is to write to */
         enum launch_action_kind then; /* what it is told as soon as that is over; LAUNCH_START: nothing */
     } start;
+    struct standstill *still; /* NULL: nobody is held */
+    rm_time still_since;
     bool stepping;
     struct message *message;
     struct str text;
@@ -103,6 +106,12 @@ static void say_frozen(struct launcher *l, enum msg_frozen_word word, const stru
     send_message(l, l->message);
 }
 
+static long tool_pid(void *ctx)
+{
+    const struct launcher *l = ctx;
+    return l->freezing ? freezing_pid(l->freezing) : 0;
+}
+
 static void begin_start(struct launcher *l)
 {
     struct error err;
@@ -145,7 +154,7 @@ static bool put_off(struct launcher *l, enum launch_action_kind kind)
 
 static void freeze_program(struct launcher *l, bool last, rm_time within)
 {
-    long pid = is_starting(l) ? 0 : processes_pid(l->processes, 0);
+    long pid = is_starting(l) || l->still ? 0 : processes_pid(l->processes, 0);
     if (last && put_off(l, LAUNCH_FREEZE))
         return;
     if (pid)
@@ -167,6 +176,40 @@ static void terminate_program(struct launcher *l)
 {
     if (!put_off(l, LAUNCH_TERM))
         processes_terminate(l->processes);
+}
+
+static void hold_anew(struct launcher *l)
+{
+    struct error err;
+    standstill_end(l->still);
+    l->still = standstill_begin(tool_pid(l), &err);
+    if (!l->still)
+        log_warn("the program can't be held", "why=\"%s\"", err.text);
+}
+
+/* No snapshot of it is published either: another pod may be about to. */
+static void hold_program(struct launcher *l)
+{
+    if (l->still)
+        return;
+    if (l->freezing && !is_starting(l))
+        freezing_give_up(l->freezing);
+    l->still_since = loop_now(l->loop);
+    hold_anew(l);
+    log_warn("the program stands still", "why=\"no coordinator has answered for lostAfter\"");
+    step_launcher(l, &(struct launch_event){.kind = LAUNCH_HELD, .held = true});
+}
+
+static void let_program_go(struct launcher *l)
+{
+    if (!l->still)
+        return;
+    standstill_end(l->still);
+    l->still = NULL;
+    rm_time stood = loop_now(l->loop) - l->still_since;
+    log_info("the program goes on", "stood_still_ms=%.0f", rm_ms(stood));
+    say_frozen(l, FROZEN_HELD, &(struct msg_frozen){.frozen = stood});
+    step_launcher(l, &(struct launch_event){.kind = LAUNCH_HELD});
 }
 
 /* There it is, or not; and what it was to be told meanwhile. */
@@ -195,6 +238,8 @@ static void program_is_back(void *ctx, const struct freezing_back *back)
     close(l->start.out[0]);
     close(l->start.out[1]);
     come_back(l, back);
+    if (l->still)
+        hold_anew(l);
     if (l->start.then == LAUNCH_TERM)
         processes_terminate(l->processes);
     else if (l->start.then == LAUNCH_KILL)
@@ -405,12 +450,6 @@ static int open_snapshots(struct launcher *l, const struct msg_setup *setup, str
     return result;
 }
 
-static long tool_pid(void *ctx)
-{
-    const struct launcher *l = ctx;
-    return l->freezing ? freezing_pid(l->freezing) : 0;
-}
-
 static bool brings_back(void *ctx)
 {
     const struct launcher *l = ctx;
@@ -462,7 +501,12 @@ static int begin_launch(struct launcher *l, const struct msg_setup *setup, struc
 static void hear_reports(struct launcher *l)
 {
     struct error err;
-    if (l->core) {
+    if (l->core && l->message->type == MSG_HOLD) {
+        if (l->message->hold.holds)
+            hold_program(l);
+        else
+            let_program_go(l);
+    } else if (l->core) {
         step_launcher(l, &(struct launch_event){.kind = LAUNCH_LINK, .message = l->message});
     } else if (l->message->type == MSG_SETUP && begin_launch(l, &l->message->setup, &err) < 0) {
         log_warn("the launcher ends", "why=\"%s\"", err.text);
@@ -533,6 +577,7 @@ int launcher_run(int link_fd, bool shared)
     link_free(l->link);
     freezing_free(l->freezing);
     processes_free(l->processes);
+    standstill_end(l->still);
     loop_signal_free(l->drilled);
     loop_timer_free(l->timer);
     launch_free(l->core);

@@ -85,6 +85,7 @@ enum msg_type {
     MSG_SETUP,
     MSG_LOADED,
     MSG_SNAPSHOT_FREE,
+    MSG_HOLD, /* to a launcher */
     /* trainer -> agent */
     MSG_UP,
     MSG_SNAPSHOT,
@@ -478,6 +479,11 @@ struct msg_frozen {
     char why[MSG_DETAIL_MAX];
 };
 
+/* The program's processes are to stand still, or to go on. */
+struct msg_hold {
+    bool holds;
+};
+
 struct msg_setup {
     int protocol;
     int worker, attempt;
@@ -585,6 +591,7 @@ struct message {
         struct msg_heard heard;
         struct msg_reported reported;
         struct msg_frozen frozen;
+        struct msg_hold hold;
         struct msg_setup setup;
         struct msg_load load;
         struct msg_loaded loaded;

@@ -411,6 +411,11 @@ static const struct message_field frozen_fields[] = {
     {0},
 };
 
+static const struct message_field hold_fields[] = {
+    {"holds", MSG_FIELD_BOOL, BODY(hold.holds)},
+    {0},
+};
+
 const struct message_kind message_kinds[MSG_TYPES] = {
     [MSG_CHALLENGE] = {"challenge", false, challenge_fields, SIZE(message, challenge)},
     [MSG_WELCOME] = {"welcome", false, welcome_fields, SIZE(message, welcome)},
@@ -447,6 +452,7 @@ const struct message_kind message_kinds[MSG_TYPES] = {
     [MSG_SETUP] = {"setup", false, setup_fields, SIZE(message, setup)},
     [MSG_LOAD] = {"load", true, load_fields, SIZE(message, load)},
     [MSG_LOADED] = {"loaded", true, loaded_fields, SIZE(message, loaded)},
+    [MSG_HOLD] = {"hold", false, hold_fields, SIZE(message, hold)},
     [MSG_SNAPSHOT_FREE] = {"snapshotFree", false, NULL, 0},
     [MSG_UP] = {"up", false, up_fields, SIZE(message, up)},
     [MSG_SNAPSHOT_WANTED] = {"snapshotWanted", false, NULL, 0},

@@ -84,7 +84,8 @@ struct rdzv_settings {
     bool leave_unsaved;  /* checkpoint.onPreemption: false */
     /* pauses between tries to take back who was left out; 0: 10 s at first, 5 min at most */
     rm_time probe_first, probe_most;
-    bool program;                /* the workers run a user's program: rdzv_program.h */
+    bool answers; /* each heartbeat has an answer: whoever gets none makes its program stand still */
+    bool program; /* the workers run a user's program: rdzv_program.h */
     uint8_t rule[PROGRAM_CODES]; /* enum rdzv_rule, by the program's exit code */
     bool unsupervised; /* RDZV_EXPECT never comes: below min it waits, for workers_target at first */
     struct rdzv_predecessor predecessor;

@@ -248,3 +248,19 @@ def test_a_snapshot_that_can_not_be_made_is_told_and_the_program_goes_on(frozen,
     assert in_order(pod.numbers()) and not published(tmp_path)
     pod.signal(signal.SIGTERM)
     assert pod.wait() == 0, group.tail()
+
+
+def test_a_program_stands_still_while_no_coordinator_answers_and_goes_on_with_the_next_answer(frozen):
+    group = frozen()
+    pod, coordinator = begin(group)
+    kill(coordinator)
+    rig.until(lambda: "the program stands still" in pod.text(), "it stands still", rig.DEADLINE_S)
+    (program,) = children_of(*children_of(pod.pid))
+    rig.until(lambda: Path(f"/proc/{program}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[0] == "T", "it is stopped", rig.DEADLINE_S)
+    told = len(pod.numbers())
+    group.coordinator(term=2)
+    pod.until_number(told + 20)
+    assert in_order(pod.numbers()) and pod.numbers()[0] == 0
+    status = group.ring((0, 1))
+    assert status["failures"] == 0 and status["ring"]["generation"] == 1 and not group.events("workerLost"), status
+    assert "stood_still_ms" in pod.text()

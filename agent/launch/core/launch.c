@@ -40,6 +40,7 @@ struct launch {
     rm_time kill_at, beat_at;
     rm_time every, dump_at; /* a snapshot of what runs; RM_NEVER: none is due */
     bool dumping;           /* one was asked for, and is not over */
+    rm_time held_since;     /* RM_NEVER: it is not held */
     int64_t counter;        /* of the heartbeats */
     struct told told;
 };
@@ -62,7 +63,7 @@ struct launch *launch_open(const struct launch_settings *settings, rm_time now)
         return NULL;
     st->settings = *settings;
     st->state = CLEARING;
-    st->kill_at = st->dump_at = RM_NEVER;
+    st->kill_at = st->dump_at = st->held_since = RM_NEVER;
     st->every = settings->freezes ? settings->every : 0;
     st->beat_at = now;
     return st;
@@ -273,7 +274,8 @@ static void say_told(struct launch *st, rm_time now, struct launch_out *out)
 {
     const struct launch_progress *p = &st->told.progress;
     bool all_run = st->left == st->settings.processes;
-    if (st->state != RUNNING || !st->told.set || (!all_run && !st->told.unheard))
+    bool held = st->held_since != RM_NEVER; /* it can't move, nor say so */
+    if (st->state != RUNNING || !st->told.set || held || (!all_run && !st->told.unheard))
         return;
     RM_ASSERT(st->told.moved <= now, "it moved %" PRId64 " ns from now", (int64_t)(st->told.moved - now));
     struct message *m = say_message(st, out, MSG_REPORTED);
@@ -347,6 +349,15 @@ static void on_frozen(struct launch *st, rm_time every, rm_time now, struct laun
     } else if (st->state == FREEZING) {
         kill_all(st, out);
     }
+}
+
+/* Time in which it was made to stand still is not held against it. */
+static void on_held(struct launch *st, bool held, rm_time now)
+{
+    if (!held && st->held_since != RM_NEVER && st->told.set)
+        st->told.moved = rm_earlier(now, st->told.moved + (now - st->held_since));
+    RM_ASSERT(st->told.moved <= now, "it moved %" PRId64 " ns from now", (int64_t)(st->told.moved - now));
+    st->held_since = !held ? RM_NEVER : rm_earlier(st->held_since, now);
 }
 
 /* One at a time; of a generation that is stopped none is begun. */
@@ -445,6 +456,9 @@ void launch_step(struct launch *st, const struct launch_event *event, rm_time no
         break;
     case LAUNCH_FROZEN:
         on_frozen(st, event->every, now, out);
+        break;
+    case LAUNCH_HELD:
+        on_held(st, event->held, now);
         break;
     case LAUNCH_CLOSED:
         st->released = true;

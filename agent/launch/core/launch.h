@@ -52,6 +52,7 @@ enum launch_event_kind {
     LAUNCH_TOLD,   /* progress: of a process */
     LAUNCH_FROZEN, /* what LAUNCH_DUMP or LAUNCH_FREEZE asked for is over, well or not; every: the time until
                       the next one, where it is another one than before, else 0 */
+    LAUNCH_HELD,   /* held: all processes stand still, as no coordinator answers; else they go on */
     LAUNCH_CLOSED, /* the agent is gone */
     LAUNCH_TICK,
 };
@@ -62,6 +63,7 @@ struct launch_event {
     int local, code;
     bool memory;
     rm_time every;
+    bool held;
     struct launch_progress progress;
     char text[MSG_DETAIL_MAX];
     const char *output; /* borrowed for the call; NULL: nothing */

@@ -699,3 +699,17 @@ Test(program, what_became_of_a_snapshot_is_told_and_the_time_for_it_is_not_produ
     cr_assert_eq(rdzv_goodput(s.st, s.now).productive, 0, "no more than there was");
     story_end(&s);
 }
+
+Test(program, each_heartbeat_has_an_answer_where_silence_makes_the_program_stand_still)
+{
+    for (int answers_it = 0; answers_it < 2; answers_it++) {
+        struct story s;
+        struct rdzv_settings settings = program(2);
+        settings.answers = answers_it;
+        begin(&s, settings, 3);
+        int before = times_said(&s, "ack");
+        beats(&s, 3, 7, PHASE_TRAINING);
+        cr_assert_eq(times_said(&s, "ack") - before, answers_it ? 3 : 0);
+        story_end(&s);
+    }
+}

@@ -208,6 +208,23 @@ Test(freezing, a_program_that_fails_is_not_frozen_and_its_failure_is_told)
     cr_assert(said(MSG_FAULT) && done(LAUNCH_KILL) && !done(LAUNCH_FREEZE));
 }
 
+Test(freezing, time_in_which_no_coordinator_answered_is_not_held_against_the_program)
+{
+    runs(1);
+    rm_time begun = now;
+    happen((struct launch_event){.kind = LAUNCH_TOLD, .progress = {.step = 7}});
+    now += 10 * RM_S;
+    happen((struct launch_event){.kind = LAUNCH_HELD, .held = true});
+    now = begun + 100 * RM_S;
+    happen((struct launch_event){.kind = LAUNCH_TICK});
+    cr_assert(said(MSG_HEARTBEAT) && !said(MSG_REPORTED), "it can't say anything");
+    now = begun + 110 * RM_S;
+    happen((struct launch_event){.kind = LAUNCH_HELD});
+    now = begun + 200 * RM_S;
+    happen((struct launch_event){.kind = LAUNCH_TICK});
+    cr_assert_eq(said(MSG_REPORTED)->reported.still, 100 * RM_S);
+}
+
 /* What a shell would answer, sooner or later. */
 struct answers {
     int lives, snapshots;
