@@ -248,6 +248,8 @@ static int job_learn(struct app *app, struct error *err)
         return -1;
     log_info("the job is known", "name=%s", spec->name);
     agent_learn(app->agent, spec->name, spec->checkpoint.uri, spec->elasticity.heartbeat, job_restarts(spec));
+    if (job_freezes(spec))
+        agent_fence(app->agent, spec->elasticity.lost_after, loop_now(app->loop));
     return 0;
 }
 
@@ -395,7 +397,8 @@ static void spawn_trainer(struct app *app)
 static void send_link(struct app *app, struct message *message)
 {
     if (message->type == MSG_SETUP) {
-        if (!job_restarts(&app->options->files->spec)) /* such a launcher makes no ring */
+        /* else a launcher has no use for it: it makes no ring, and no snapshots */
+        if (!job_restarts(&app->options->files->spec) || job_freezes(&app->options->files->spec))
             hex_encode(app->options->files->key, JOB_KEY_BYTES, message->setup.key);
         text_copy(message->setup.spec, sizeof message->setup.spec, str_text(&app->options->files->spec_text));
         text_copy(message->setup.listen, sizeof message->setup.listen, app->options->listen);

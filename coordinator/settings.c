@@ -23,6 +23,7 @@ struct rdzv_settings settings_of(const struct coordinator_options *options)
         .lanes = job_restarts(spec) ? spec->workers.max : spec->batch.lanes,
         .steps = job_restarts(spec) ? 1 : spec->steps,
         .program = job_restarts(spec),
+        .answers = job_freezes(spec),
         .brought = job_is_elastic(spec),
         .listens = config_get(CONFIG_LISTEN),
         .gpus = spec->device == JOB_DEVICE_GPU,
@@ -33,7 +34,8 @@ struct rdzv_settings settings_of(const struct coordinator_options *options)
         .resume = spec->checkpoint.resume || (options->pod && options->term > 1),
         .evaluation_every = spec->evaluation.every_steps,
         .checkpoint_every = spec->checkpoint.every_steps,
-        .max_loss = spec->checkpoint.every == JOB_AUTO ? spec->checkpoint.max_loss : 0,
+        /* snapshots of processes their launcher times itself */
+        .max_loss = spec->checkpoint.every == JOB_AUTO && !job_freezes(spec) ? spec->checkpoint.max_loss : 0,
         .join_window = job_join_window(spec, options->pod != NULL),
         .first_window = job_first_window(spec),
         .heartbeat = spec->elasticity.heartbeat,

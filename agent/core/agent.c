@@ -105,6 +105,28 @@ void agent_learn(struct agent *st, const char *job, const char *checkpoint_uri, 
     st->settings.awaits_job = false;
 }
 
+void agent_fence(struct agent *st, rm_time after, rm_time now)
+{
+    RM_ASSERT(st->settings.launcher, "worker %d holds what it does not run", st->settings.worker);
+    fence_init(&st->fence, after, now);
+}
+
+/* The launcher makes all that it runs stand still, or go on; without one nothing runs. */
+static void say_hold(const struct agent *st, struct agent_out *out, bool holds)
+{
+    RM_ASSERT(st->fence.after, "worker %d holds its program, and is not to", st->settings.worker);
+    if (st->trainer == TRAINER_UP)
+        agent_say(out, AGENT_SEND_LINK, MSG_HOLD)->hold.holds = holds;
+}
+
+/* Who says that this agent is to end does not want it any more. */
+static void hear_answer(struct agent *st, const struct message *m, rm_time now, struct agent_out *out)
+{
+    bool wanted = m->type != MSG_ABANDON && m->type != MSG_RELEASE;
+    if (wanted && fence_hear(&st->fence, now))
+        say_hold(st, out, false);
+}
+
 static void send_link(struct agent *st, struct agent_out *out, const struct message *m)
 {
     if (st->trainer == TRAINER_UP)
@@ -377,6 +399,7 @@ static void on_control(struct agent *st, const struct message *m, rm_time now, s
     if (!is_for_us(st, m))
         return;
     obey_term(st, m->term);
+    hear_answer(st, m, now, out);
     switch (m->type) {
     case MSG_WELCOME:
         on_welcome(st, now, out);
@@ -535,6 +558,7 @@ static void on_link(struct agent *st, const struct message *m, rm_time now, stru
     case MSG_PROBED:
     case MSG_HEARD:    /* not kept: whoever says hello is asked anew */
     case MSG_REPORTED: /* not kept: it is said again */
+    case MSG_FROZEN:   /* likewise: the store has it, and the time that is not counted is little */
         agent_send_control(st, out, m);
         break;
     case MSG_LOAD:
@@ -659,6 +683,8 @@ static void on_time(struct agent *st, rm_time now, struct agent_out *out)
         agent_ask_store_again(st, out);
     if (now >= st->up_by)
         agent_trainer_is_still(st, out);
+    if (fence_is_due(&st->fence, now))
+        say_hold(st, out, true);
     agent_tell_of_calls(st, out);
     if (st->connection == WELCOMED && now >= st->beat_at)
         heartbeat(st, now, out);
@@ -751,5 +777,6 @@ rm_time agent_deadline(const struct agent *st)
     rm_time at = rm_earlier(rm_earlier(st->beat_at, st->retry_at), rm_earlier(agent_calls_at(st), st->up_by));
     if (agent_asks_store_again(st))
         at = rm_earlier(at, st->store_at);
+    at = rm_earlier(at, fence_deadline(&st->fence));
     return rm_earlier(at, rm_earlier(lost_by(st), st->ends_at));
 }

@@ -22,6 +22,9 @@
  * shows none) is told as a fault of this machine, again every 10 s; nobody vouches for the trainer that waits
  * for it any more, and a released agent does not wait for it. Nor does it wait for any where the run is over.
  *
+ * Where a program's processes may live again elsewhere (agent_fence) they stand still while no coordinator
+ * answers, and go on with the next answer (fence.h).
+ *
  * Told to leave more than once, by SIGTERM and by notices of its machine's end, it names the nearest
  * deadline. Only that of SIGTERM, behind which comes SIGKILL, ends it by itself. Who is told by notices with
  * their moments alone trains on: the coordinator says when it is time. That is over with SIGTERM, and a
@@ -139,6 +142,8 @@ void agent_free(struct agent *st);
  * then. */
 void agent_learn(struct agent *st, const char *job, const char *checkpoint_uri, rm_time heartbeat,
                  bool launcher);
+/* From now on what the launcher runs stands still where no coordinator has answered for so long (fence.h). */
+void agent_fence(struct agent *st, rm_time after, rm_time now);
 /* What the store work failed by: text, class, person and exit code. */
 void agent_event_blame(struct agent_event *event, const struct error *err);
 bool agent_is_leaving(const struct agent *st);

@@ -3,6 +3,7 @@
 #define RM_AGENT_CORE_STATE_H
 
 #include "agent/core/agent.h"
+#include "agent/core/fence.h"
 #include "common/notice/pool.h"
 
 enum { PROGRESS_KEPT = 64, EVALUATED_KEPT = 64, WRITTEN_KEPT = 2 };
@@ -96,6 +97,7 @@ struct agent {
     rm_time trainer_heard; /* a trainer that runs sends a pulse every heartbeat */
     int64_t busy_beats;    /* heartbeats while the store kept the trainer waiting: that is no hang */
     int unwelcome;         /* connections in a row that ended after our hello, and without an answer */
+    struct fence fence;    /* of what the launcher runs */
     int64_t saved;         /* newest checkpoint that is known to be published, -1 none */
 };
 

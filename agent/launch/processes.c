@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/launch/core/environment.h"
@@ -31,6 +32,7 @@ extern char **environ;
 struct process {
     struct processes *all;
     struct loop_child *child; /* NULL: none, or it has ended */
+    long adopted;             /* the same of one that was taken in; 0 */
     bool unheard;             /* `ended` is still to be told: it could not be started */
     int group, code;          /* it went as told, and others of its group have not yet; 0: none */
 };
@@ -49,20 +51,36 @@ struct processes {
     char python[PATH_MAX];         /* the Python package's folder; "": there is none */
     struct reports *reports;       /* NULL: none can be taken */
     bool killing;
-    rm_time look_again;             /* grows while something does not die */
-    bool stopping;                  /* its processes were told to go, or killed */
-    bool worded;                    /* the first failure of this generation has its last word */
-    struct memory_kills kills;      /* when this generation began */
-    const struct launch_ring *ring; /* of this generation; the core's */
+    rm_time look_again;               /* grows while something does not die */
+    bool stopping;                    /* its processes were told to go, or killed */
+    bool worded;                      /* the first failure of this generation has its last word */
+    struct memory_kills kills;        /* when this generation began */
+    const struct launch_ring *ring;   /* of this generation; the core's */
+    char not_started[MSG_DETAIL_MAX]; /* why; "": it is not known here */
     struct process process[PROCESSES_MAX];
 };
+
+static long pid_of(const struct process *one)
+{
+    return one->child ? loop_child_pid(one->child) : one->adopted;
+}
+
+/* Whoever is about to be taken in may have ended by then, and is to be told of. */
+static bool is_awaited(const struct processes *p)
+{
+    return !p->killing && p->options.awaited && p->options.awaited(p->options.ctx);
+}
 
 static enum descendant who_is(const void *ctx, long pid)
 {
     const struct processes *p = ctx;
     for (int i = 0; i < PROCESSES_MAX; i++)
-        if (p->process[i].child && loop_child_pid(p->process[i].child) == pid)
+        if (pid_of(&p->process[i]) == pid)
             return DESCENDANT_OURS;
+    if (p->options.tool && p->options.tool(p->options.ctx) == pid)
+        return DESCENDANT_OURS;
+    if (is_awaited(p))
+        return DESCENDANT_SPARED;
     if (p->options.spared && p->options.spared(p->options.ctx) == pid)
         return DESCENDANT_SPARED;
     return standbys_have(p->standbys, pid) ? DESCENDANT_SPARED : DESCENDANT_STRANGER;
@@ -143,14 +161,11 @@ static bool was_short_of_memory(const struct processes *p, int code)
 
 static void start_or_tell(struct processes *p, int local);
 
-static void child_ended(void *ctx, int code, int signo)
+static void process_ended(struct process *one, int pid, int code, int signo)
 {
-    struct process *one = ctx;
     struct processes *p = one->all;
-    int local = (int)(one - p->process), pid = loop_child_pid(one->child);
+    int local = (int)(one - p->process);
     char why[MSG_DETAIL_MAX];
-    loop_child_free(one->child);
-    one->child = NULL;
     if (standbys_never_became(p->standbys, local) && !p->stopping) {
         log_warn(
             "a process that was to become the program has ended before; it is started without imports ahead",
@@ -173,6 +188,30 @@ static void child_ended(void *ctx, int code, int signo)
     str_clear(&output);
 }
 
+static void child_ended(void *ctx, int code, int signo)
+{
+    struct process *one = ctx;
+    int pid = loop_child_pid(one->child);
+    loop_child_free(one->child);
+    one->child = NULL;
+    process_ended(one, pid, code, signo);
+}
+
+/* Of those that were taken in nobody else hears. */
+static void reap_adopted(struct processes *p)
+{
+    for (int i = 0; i < PROCESSES_MAX; i++) {
+        struct process *one = &p->process[i];
+        int status = 0;
+        pid_t pid = (pid_t)one->adopted;
+        if (!pid || waitpid(pid, &status, WNOHANG) != pid)
+            continue;
+        one->adopted = 0;
+        process_ended(one, pid, WIFEXITED(status) ? WEXITSTATUS(status) : 0,
+                      WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+    }
+}
+
 static void tell_not_started(struct processes *p)
 {
     for (int i = 0; i < PROCESSES_MAX; i++) {
@@ -181,7 +220,9 @@ static void tell_not_started(struct processes *p)
         p->process[i].unheard = false;
         p->options.ended(
             p->options.ctx, i,
-            &(struct processes_end){.code = NOT_STARTED, .why = "it could not be started", .output = ""});
+            &(struct processes_end){.code = NOT_STARTED,
+                                    .why = *p->not_started ? p->not_started : "it could not be started",
+                                    .output = ""});
     }
 }
 
@@ -201,7 +242,7 @@ static void tell_left(struct processes *p)
 static bool any_lives(const struct processes *p)
 {
     for (int i = 0; i < PROCESSES_MAX; i++)
-        if (p->process[i].child)
+        if (pid_of(&p->process[i]))
             return true;
     return false;
 }
@@ -217,6 +258,7 @@ static void time_to_look(void *ctx)
 {
     struct processes *p = ctx;
     tell_not_started(p);
+    reap_adopted(p);
     if (!p->killing)
         descendants_look(who_is, p, false); /* reaps, and with the last of a group the group is gone */
     tell_left(p);
@@ -351,7 +393,7 @@ static int spawn_process(struct processes *p, int local, char **environment, con
     const char *args[JOB_LIST_MAX + 6] = {"ringmaster-agent", "exec", "--parent", NULL, "--"};
     char parent[16];
     int n = 5, fds[] = {-1, out[0], out[1]};
-    snprintf(parent, sizeof parent, "%d", (int)getpid());
+    snprintf(parent, sizeof parent, "%d", p->options.freezes ? 0 : (int)getpid());
     args[3] = parent;
     for (const char *at = NULL; (at = job_list_next(command, at));)
         args[n++] = at;
@@ -422,15 +464,57 @@ static void start_or_tell(struct processes *p, int local)
     loop_timer_set(p->timer, 0);
 }
 
-void processes_start(struct processes *p, const struct launch_ring *ring)
+static void begin_generation(struct processes *p, const struct launch_ring *ring)
 {
     p->ring = ring;
     p->stopping = p->worded = false;
     p->kills = memory_kills_now();
+    *p->not_started = 0;
     reports_forget(p->reports);
+}
+
+void processes_start(struct processes *p, const struct launch_ring *ring)
+{
+    begin_generation(p, ring);
     for (int i = 0; i < launch_processes(p->options.spec); i++)
         start_or_tell(p, i);
     standbys_make(p->standbys, next_one_after);
+}
+
+/* ---- one that was made elsewhere ---- */
+
+int processes_output(struct processes *p, int ret_out[2], struct error *err)
+{
+    int rank = p->options.shared ? p->options.worker : -1;
+    ret_out[0] = ret_out[1] = -1;
+    output_forget(p->output, 0);
+    for (int i = 0; i < OUTPUT_STREAMS; i++)
+        if (open_pipe(p, 0, i == 0 ? STDOUT_FILENO : STDERR_FILENO, rank, &ret_out[i], err) < 0) {
+            if (i)
+                close(ret_out[0]);
+            return -1;
+        }
+    return 0;
+}
+
+void processes_adopt(struct processes *p, const struct launch_ring *ring, long pid)
+{
+    begin_generation(p, ring);
+    p->process[0].adopted = pid;
+    loop_timer_set(p->timer, 0); /* it may have ended before */
+}
+
+void processes_give_up(struct processes *p, const struct launch_ring *ring, const char *why)
+{
+    begin_generation(p, ring);
+    text_copy_ends(p->not_started, sizeof p->not_started, why);
+    p->process[0].unheard = true;
+    loop_timer_set(p->timer, 0);
+}
+
+long processes_pid(const struct processes *p, int local)
+{
+    return pid_of(&p->process[local]);
 }
 
 /* ---- stops ---- */
@@ -438,10 +522,9 @@ void processes_start(struct processes *p, const struct launch_ring *ring)
 static void signal_all(struct processes *p, int signo)
 {
     for (int i = 0; i < PROCESSES_MAX; i++) {
-        if (!p->process[i].child)
-            continue;
-        if (kill(-loop_child_pid(p->process[i].child), signo) < 0) /* it has no group of its own yet */
-            loop_child_kill(p->process[i].child, signo);
+        pid_t pid = (pid_t)pid_of(&p->process[i]);
+        if (pid && kill(-pid, signo) < 0) /* it has no group of its own yet */
+            kill(pid, signo);
     }
 }
 

@@ -5,6 +5,7 @@
 enum config_key {
     CONFIG_TRAINER,     /* RINGMASTER_TRAINER: path of the trainer program instead of the agent's sibling */
     CONFIG_TRAINER_ISA, /* RINGMASTER_TRAINER_ISA: instruction set by force, over trainer.isa */
+    CONFIG_FREEZER,     /* RINGMASTER_SNAPSHOT: path of ringmaster-snapshot instead of the agent's sibling */
     CONFIG_LOG,         /* RINGMASTER_LOG: debug | info | warn (default) */
     CONFIG_LOG_FORMAT,  /* RINGMASTER_LOG_FORMAT: json | text (default) */
     CONFIG_FAULT,       /* RINGMASTER_FAULT: NAME[:N][@WHO][/stop], test builds only; see fault.h */
@@ -36,6 +37,8 @@ enum config_key {
                        */
     CONFIG_POD_METRICS_PORT, /* RINGMASTER_POD_METRICS_PORT: the coordinator's second port, for /metrics alone
                               */
+    CONFIG_POD_IMAGE,        /* RINGMASTER_POD_IMAGE: the container's image with its digest */
+    CONFIG_POD_IMAGES,       /* RINGMASTER_POD_IMAGES: the folder on disk that a snapshot's files lie in */
     CONFIG_POD_NODE_NAME,    /* RINGMASTER_NODE_NAME: the pod's machine, by the downward API; and... */
     CONFIG_POD_HOST_IP,      /* RINGMASTER_POD_HOST_IP: ...its address */
     CONFIG_POD_NODE_PORT,    /* RINGMASTER_POD_NODE_PORT: where `ringmaster-agent node` answers there */

@@ -94,6 +94,7 @@ static const char *const keys[EVENT_KEYS] = {
     [EVENT_KEY_URI] = "uri",
     [EVENT_KEY_BYTES] = "bytes",
     [EVENT_KEY_MS] = "ms",
+    [EVENT_KEY_FROZEN_MS] = "frozenMs",
     [EVENT_KEY_WAITED_SECONDS] = "waitedSeconds",
     [EVENT_KEY_EVERY_SECONDS] = "everySeconds",
     [EVENT_KEY_AGE_SECONDS] = "ageSeconds",

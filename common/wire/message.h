@@ -80,10 +80,12 @@ enum msg_type {
     MSG_PROBED,   /* also trainer -> agent */
     MSG_REPORTED, /* also trainer -> agent, which is a launcher */
     MSG_HEARD,    /* also trainer -> agent */
+    MSG_FROZEN,   /* also trainer -> agent, which is a launcher */
     /* agent -> trainer */
     MSG_SETUP,
     MSG_LOADED,
     MSG_SNAPSHOT_FREE,
+    MSG_HOLD, /* to a launcher */
     /* trainer -> agent */
     MSG_UP,
     MSG_SNAPSHOT,
@@ -462,6 +464,26 @@ struct msg_reported {
     rm_time still; /* since when the step is the same, ns */
 };
 
+enum msg_frozen_word {
+    FROZEN_SAVED,
+    FROZEN_NOT_SAVED, /* why, unless it is as it should be; the processes may have stood still all the same */
+    FROZEN_RESTORED,  /* they go on from that one */
+    FROZEN_HELD,      /* they stood still, as no coordinator was heard for too long; they go on */
+};
+
+/* What became of a snapshot of a user's program's processes. */
+struct msg_frozen {
+    enum msg_frozen_word word;
+    int64_t number, bytes;
+    rm_time frozen, took; /* the processes stood still; until it was published, or until they lived again */
+    char why[MSG_DETAIL_MAX];
+};
+
+/* The program's processes are to stand still, or to go on. */
+struct msg_hold {
+    bool holds;
+};
+
 struct msg_setup {
     int protocol;
     int worker, attempt;
@@ -568,6 +590,8 @@ struct message {
         struct msg_listen listen;
         struct msg_heard heard;
         struct msg_reported reported;
+        struct msg_frozen frozen;
+        struct msg_hold hold;
         struct msg_setup setup;
         struct msg_load load;
         struct msg_loaded loaded;

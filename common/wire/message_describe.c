@@ -180,6 +180,9 @@ static void body_text(const struct message *m, struct str *out)
     case MSG_REPORTED:
         reported_text(&m->reported, out);
         break;
+    case MSG_FROZEN:
+        str_addf(out, " number=%" PRId64 " \"%s\"", m->frozen.number, m->frozen.why);
+        break;
     case MSG_UP:
         str_addf(out, " holds=%s", state_text(&m->up.state, state));
         break;

@@ -396,6 +396,26 @@ static const struct message_field reported_fields[] = {
     {0},
 };
 
+static const char *const frozen_words[] = {[FROZEN_SAVED] = "saved",
+                                           [FROZEN_NOT_SAVED] = "notSaved",
+                                           [FROZEN_RESTORED] = "restored",
+                                           [FROZEN_HELD] = "held"};
+
+static const struct message_field frozen_fields[] = {
+    {"word", MSG_FIELD_ENUM, BODY(frozen.word), 0, FROZEN_HELD, .names = frozen_words},
+    {"number", MSG_FIELD_INT64, BODY(frozen.number), 0, MOST},
+    {"bytes", MSG_FIELD_INT64, BODY(frozen.bytes), 0, MOST},
+    {"frozenNs", MSG_FIELD_INT64, BODY(frozen.frozen), 0, MOST},
+    {"tookNs", MSG_FIELD_INT64, BODY(frozen.took), 0, MOST},
+    {"why", MSG_FIELD_TEXT, BODY(frozen.why)},
+    {0},
+};
+
+static const struct message_field hold_fields[] = {
+    {"holds", MSG_FIELD_BOOL, BODY(hold.holds)},
+    {0},
+};
+
 const struct message_kind message_kinds[MSG_TYPES] = {
     [MSG_CHALLENGE] = {"challenge", false, challenge_fields, SIZE(message, challenge)},
     [MSG_WELCOME] = {"welcome", false, welcome_fields, SIZE(message, welcome)},
@@ -428,9 +448,11 @@ const struct message_kind message_kinds[MSG_TYPES] = {
     [MSG_HEARD] = {"heard", true, heard_fields, SIZE(message, heard)},
     [MSG_PROBED] = {"probed", false, probed_fields, SIZE(message, probed)},
     [MSG_REPORTED] = {"reported", true, reported_fields, SIZE(message, reported)},
+    [MSG_FROZEN] = {"frozen", true, frozen_fields, SIZE(message, frozen)},
     [MSG_SETUP] = {"setup", false, setup_fields, SIZE(message, setup)},
     [MSG_LOAD] = {"load", true, load_fields, SIZE(message, load)},
     [MSG_LOADED] = {"loaded", true, loaded_fields, SIZE(message, loaded)},
+    [MSG_HOLD] = {"hold", false, hold_fields, SIZE(message, hold)},
     [MSG_SNAPSHOT_FREE] = {"snapshotFree", false, NULL, 0},
     [MSG_UP] = {"up", false, up_fields, SIZE(message, up)},
     [MSG_SNAPSHOT_WANTED] = {"snapshotWanted", false, NULL, 0},

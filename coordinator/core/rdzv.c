@@ -146,6 +146,14 @@ static struct rdzv_worker *by_conn(struct rdzv *st, int conn)
 }
 
 /* While the ring forms everybody has to move, but it gets on only by those who don't wait for somebody. */
+/* It is still wanted: nothing else is said to one that runs a program. */
+static void say_heard(const struct turn *turn, const struct rdzv_worker *w)
+{
+    struct message *ack = rdzv_send_one(turn, w, MSG_ACK);
+    ack->ack.step = turn->st->told;
+    ack->ack.evaluated = turn->st->evaluated;
+}
+
 static void on_heartbeat(const struct turn *turn, struct rdzv_worker *w, const struct msg_heartbeat *h)
 {
     bool moves = h->bytes != w->bytes || h->counter != w->counter;
@@ -155,6 +163,8 @@ static void on_heartbeat(const struct turn *turn, struct rdzv_worker *w, const s
         rdzv_ring_moved(turn);
     w->bytes = h->bytes;
     rdzv_hang_heartbeat(w, h, turn->now);
+    if (turn->st->settings.answers)
+        say_heard(turn, w);
 }
 
 /* Two that can't reach each other, or one that gave another something else than was agreed. */
@@ -301,6 +311,9 @@ static void on_worker(const struct turn *turn, struct rdzv_worker *w, const stru
         break;
     case MSG_REPORTED:
         rdzv_reported(turn, w, m);
+        break;
+    case MSG_FROZEN:
+        rdzv_frozen(turn, m);
         break;
     case MSG_EVALUATED:
         rdzv_evaluated(turn, w, &m->evaluated);

@@ -58,6 +58,16 @@ static void count_rework(struct rdzv *st, rm_time now)
     st->goodput.rework += lost;
 }
 
+void rdzv_count_frozen(const struct turn *turn, rm_time frozen, bool waited)
+{
+    struct rdzv_goodput *g = &turn->st->goodput;
+    rdzv_account(turn);
+    rm_time stood = rm_earlier(frozen, g->productive);
+    RM_ASSERT(stood >= 0, "a program stood still for %lld ns", (long long)stood);
+    g->productive -= stood;
+    *(waited ? &g->waiting : &g->checkpoint) += stood;
+}
+
 /* The ring has stood still for longer than a step takes: for one that only now is known to be lost. */
 void rdzv_count_stall(const struct turn *turn)
 {

@@ -11,6 +11,9 @@ void rdzv_account(const struct turn *turn);
 /* Takes what a ring that broke has stood still from productive time, and counts it as recovery. Of a user's
  * program it takes all since its last report, and counts it as rework. */
 void rdzv_count_stall(const struct turn *turn);
+/* A program's processes stood still for so long, while it was taken to run: for a snapshot, or because they
+ * heard of no coordinator. */
+void rdzv_count_frozen(const struct turn *turn, rm_time frozen, bool waited);
 /* The sums, up to now. */
 struct rdzv_goodput rdzv_goodput(const struct rdzv *st, rm_time now);
 /* 0..1; 0 where no time has passed. */

@@ -1,4 +1,5 @@
-/* Takes what launchers say of a program's progress, and watches the time since it last moved. */
+/* Takes what launchers say of a program's progress, and watches the time since it last moved; tells of its
+ * snapshots. */
 #include "coordinator/core/rdzv_report.h"
 
 #include <inttypes.h>
@@ -7,6 +8,7 @@
 
 #include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
+#include "coordinator/core/rdzv_goodput.h"
 #include "coordinator/core/rdzv_hang.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_program.h"
@@ -91,4 +93,34 @@ void rdzv_reported(const struct turn *turn, struct rdzv_worker *w, const struct 
     if (news)
         tell_report(turn, r);
     check_hang(turn, w, said->still);
+}
+
+static void tell_frozen(const struct turn *turn, const struct msg_frozen *f)
+{
+    struct rdzv_tell *t = rdzv_tell(turn, TELL_CHECKPOINT_SAVED);
+    t->program = true;
+    t->step = f->number;
+    t->bytes = f->bytes;
+    t->took = f->took;
+    t->frozen = f->frozen;
+}
+
+void rdzv_frozen(const struct turn *turn, const struct message *m)
+{
+    struct rdzv *st = turn->st;
+    const struct msg_frozen *f = &m->frozen;
+    if (!st->settings.program || st->state == RDZV_FINISHED || st->state == RDZV_FAILED)
+        return;
+    RM_ASSERT(f->frozen >= 0, "a program stood still for %lld ns", (long long)f->frozen);
+    if (f->word != FROZEN_RESTORED)
+        rdzv_count_frozen(turn, f->frozen, f->word == FROZEN_HELD);
+    if (f->word == FROZEN_SAVED) {
+        tell_frozen(turn, f);
+    } else if (f->word == FROZEN_RESTORED) {
+        rdzv_tell(turn, TELL_CHECKPOINT_LOADED)->step = f->number;
+    } else if (*f->why) {
+        struct rdzv_tell *t = rdzv_tell(turn, TELL_CHECKPOINT_SKIPPED);
+        t->step = f->number;
+        text_copy(t->text, sizeof t->text, rdzv_reason(f->why));
+    }
 }

@@ -84,7 +84,8 @@ struct rdzv_settings {
     bool leave_unsaved;  /* checkpoint.onPreemption: false */
     /* pauses between tries to take back who was left out; 0: 10 s at first, 5 min at most */
     rm_time probe_first, probe_most;
-    bool program;                /* the workers run a user's program: rdzv_program.h */
+    bool answers; /* each heartbeat has an answer: whoever gets none makes its program stand still */
+    bool program; /* the workers run a user's program: rdzv_program.h */
     uint8_t rule[PROGRAM_CODES]; /* enum rdzv_rule, by the program's exit code */
     bool unsupervised; /* RDZV_EXPECT never comes: below min it waits, for workers_target at first */
     struct rdzv_predecessor predecessor;
@@ -176,15 +177,17 @@ struct rdzv_tell {
     struct msg_numbers numbers; /* STEP */
     struct msg_generation generation;
     bool final, exact;
-    bool program;         /* COMPLETE, FAILED: by a user's program, which has no weights here */
-    int program_code;     /* program, PROGRAM_FAILED: what it ended with; -1: with nothing, it hangs */
-    int rank;             /* PROGRAM_FAILED: of its process, -1 not known */
+    bool program;     /* COMPLETE, FAILED: by a user's program, which has no weights here; CHECKPOINT_SAVED:
+                         of its processes */
+    int program_code; /* program, PROGRAM_FAILED: what it ended with; -1: with nothing, it hangs */
+    int rank;         /* PROGRAM_FAILED: of its process, -1 not known */
     struct notice notice; /* NOTICE_RECEIVED, NOTICE_WITHDRAWN */
     rm_time left;         /* NOTICE_RECEIVED: until its moment; -1: none is known */
     const char *output;   /* PROGRAM_FAILED: what it said last; NULL: nothing. It goes with the turn */
     int64_t bytes;        /* CHECKPOINT_SAVED; COMPLETE: of the final one where its saving was not told; 0 */
     rm_time every;        /* CHECKPOINT_INTERVAL */
     rm_time took;         /* CHECKPOINT_WAITING: since it was to be written */
+    rm_time frozen;       /* CHECKPOINT_SAVED: of a program's processes, which stood still for so long */
     rm_time waited;       /* CHECKPOINT_SAVED: how long the store was away before, 0 it was not */
     double goodput;       /* COMPLETE: 0..1 */
     uint8_t digest[RM_HASH_BYTES];

@@ -27,6 +27,14 @@ static void set_uri(struct js *o, const char *base, int64_t step, bool final)
     js_set_string(o, event_key(EVENT_KEY_URI), rdzv_uri(uri, base, step, final));
 }
 
+/* Of a user's program, whose processes were frozen (common/storage/checkpoint/frozen.h). */
+static void set_frozen_uri(struct js *o, const char *base, int64_t number)
+{
+    char uri[RDZV_URI_MAX];
+    snprintf(uri, sizeof uri, "%s/process-%08" PRId64, base, number);
+    js_set_string(o, event_key(EVENT_KEY_URI), uri);
+}
+
 static void set_formed(struct js *o, const struct rdzv_tell *t)
 {
     struct js *members = js_array();
@@ -174,9 +182,14 @@ static void set_progress(struct js *o, const struct rdzv_tell *t)
 static void set_saved(struct js *o, const struct rdzv_tell *t, const char *uri)
 {
     js_set_int(o, event_key(EVENT_KEY_STEP), t->step);
-    set_uri(o, uri, t->step, t->final);
+    if (t->program)
+        set_frozen_uri(o, uri, t->step);
+    else
+        set_uri(o, uri, t->step, t->final);
     js_set_int(o, event_key(EVENT_KEY_BYTES), t->bytes);
     js_set_real(o, event_key(EVENT_KEY_MS), rm_ms(t->took));
+    if (t->program)
+        js_set_real(o, event_key(EVENT_KEY_FROZEN_MS), rm_ms(t->frozen));
     if (t->waited > 0)
         js_set_real(o, event_key(EVENT_KEY_WAITED_SECONDS), (double)t->waited / RM_S);
 }

@@ -22,6 +22,8 @@ def story(name, *settings):
 
 POINTS = {
     # snapshots of processes in a store
+    "frozen-dumped": [],
+    "frozen-fetched": [],
     "image-sent": [],
     "frozen-published": [],
     "frozen-read-back": [],
@@ -142,6 +144,8 @@ FLIPS = {
 }
 
 UNIT = {
+    "frozen-dumped": "tests/e2e/pod_frozen_test.py",
+    "frozen-fetched": "tests/e2e/pod_frozen_test.py",
     "image-sent": "tests/unit/common/storage/checkpoint/frozen_crash_test.c",
     "frozen-published": "tests/unit/common/storage/checkpoint/frozen_crash_test.c",
     "frozen-read-back": "tests/unit/common/storage/checkpoint/frozen_crash_test.c",

@@ -86,12 +86,14 @@ def made_pods(launch, tmp_path, tmp_path_factory, steps):
 class Program:
     """One process as its container would be: what it logged, what it left behind, how it ended."""
 
+    flags = staticmethod(namespace_flags)  # of unshare
+
     def __init__(self, pods, title, words, hosts, more=None, log_level="info", over=(), image=None):
         """image: another root (stranger_rig.Image) with a bundle in it, instead of this machine's own and the build's programs."""
         self.title, self.lines, self.queue = title, [], queue.Queue()
         self.word_file = word = pods.folder / f"{title}.word"
         env = {k: v for k, v in os.environ.items() if not k.startswith("RINGMASTER_")}
-        env.update({rig.MARK: pods.mark, "RINGMASTER_LOG": log_level}, **pods.env, **(more or {}))
+        env.update({rig.MARK: pods.mark, "RINGMASTER_LOG": log_level, **pods.env, **(more or {})})
         binds = [(hosts, "/etc/hosts"), *over]
         mounts, agent = [f"mount --bind {what} {where}" for what, where in binds], [str(rig.BIN / "ringmaster-agent")]
         if image:
@@ -99,7 +101,7 @@ class Program:
             mounts, agent = image.mounts(binds), image.enter()
         inside = " && ".join([*mounts, "exec \"$@\""])
         self.process = subprocess.Popen(
-            ["unshare", *namespace_flags(), "sh", "-c", inside, "sh", *agent, *words, "--termination-log", str(word)],
+            ["unshare", *self.flags(), "sh", "-c", inside, "sh", *agent, *words, "--termination-log", str(word)],
             env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.threads = [threading.Thread(target=self._read, args=(stream,), daemon=True)
                         for stream in (self.process.stdout, self.process.stderr)]
@@ -140,6 +142,8 @@ class Program:
 class Pods:
     """Programs of one job. Addresses are 127.x.y.z of a range of its own, so that several tests may run at a time."""
 
+    kinds = {}  # "worker": another class than Program
+
     def __init__(self, folder, spec, env=None):
         self.folder, self.mark, self.env = Path(folder), uuid.uuid4().hex, env or {}
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -163,7 +167,7 @@ class Pods:
         self.hosts.write_text(f"127.0.0.1 localhost\n{ip} {NAME}\n", encoding="ascii")
 
     def start(self, title, *words, hosts=None, env=None, over=(), image=None):
-        program = Program(self, title, list(map(str, words)), hosts or self.hosts, env, over=over, image=image)
+        program = self.kinds.get(title.split("-")[0], Program)(self, title, list(map(str, words)), hosts or self.hosts, env, over=over, image=image)
         self.programs.append(program)
         return program
 

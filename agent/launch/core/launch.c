@@ -1,6 +1,6 @@
 /* A launcher's states: CLEARING (something of a generation may live, or the port is not known yet), IDLE,
- * READY, RUNNING, STOPPING, DONE. What the agent says moves it forward, and each way back leads over
- * CLEARING. */
+ * READY, RUNNING, FREEZING, STOPPING, DONE. What the agent says moves it forward, and each way back leads
+ * over CLEARING. */
 #include "agent/launch/core/launch.h"
 
 #include <inttypes.h>
@@ -16,6 +16,7 @@ enum state {
     IDLE,
     READY,
     RUNNING,
+    FREEZING, /* a last snapshot is made: until that is over, or kill_at */
     STOPPING, /* SIGTERM was sent, or a process has failed: until all have ended, or kill_at */
     DONE,     /* all ended with 0, and the agent was told */
 };
@@ -37,14 +38,18 @@ struct launch {
     bool owes_stop;               /* it is not answered yet */
     bool released;                /* ends when all are gone */
     rm_time kill_at, beat_at;
-    int64_t counter; /* of the heartbeats */
+    rm_time every, dump_at; /* a snapshot of what runs; RM_NEVER: none is due */
+    bool dumping;           /* one was asked for, and is not over */
+    rm_time held_since;     /* RM_NEVER: it is not held */
+    int64_t counter;        /* of the heartbeats */
     struct told told;
 };
 
 static const char *state_name(const struct launch *st)
 {
-    static const char *const names[] = {[CLEARING] = "CLEARING", [IDLE] = "IDLE",         [READY] = "READY",
-                                        [RUNNING] = "RUNNING",   [STOPPING] = "STOPPING", [DONE] = "DONE"};
+    static const char *const names[] = {
+        [CLEARING] = "CLEARING", [IDLE] = "IDLE",         [READY] = "READY", [RUNNING] = "RUNNING",
+        [FREEZING] = "FREEZING", [STOPPING] = "STOPPING", [DONE] = "DONE"};
     return names[st->state];
 }
 
@@ -58,7 +63,8 @@ struct launch *launch_open(const struct launch_settings *settings, rm_time now)
         return NULL;
     st->settings = *settings;
     st->state = CLEARING;
-    st->kill_at = RM_NEVER;
+    st->kill_at = st->dump_at = st->held_since = RM_NEVER;
+    st->every = settings->freezes ? settings->every : 0;
     st->beat_at = now;
     return st;
 }
@@ -75,7 +81,7 @@ const struct launch_ring *launch_ring_of(const struct launch *st)
 
 rm_time launch_deadline(const struct launch *st)
 {
-    return st->kill_at < st->beat_at ? st->kill_at : st->beat_at;
+    return rm_earlier(rm_earlier(st->kill_at, st->beat_at), st->dump_at);
 }
 
 /* ---- actions ---- */
@@ -130,7 +136,7 @@ static void say_stopped(struct launch *st, struct launch_out *out)
 static void kill_all(struct launch *st, struct launch_out *out)
 {
     st->state = CLEARING;
-    st->kill_at = RM_NEVER;
+    st->kill_at = st->dump_at = RM_NEVER;
     add_action(out, LAUNCH_KILL);
 }
 
@@ -139,15 +145,29 @@ static void begin_stop(struct launch *st, rm_time grace, rm_time now, struct lau
 {
     bool running = st->state == RUNNING;
     RM_ASSERT(grace >= 0, "%" PRId64 " ns to stop within", (int64_t)grace);
+    if (running)
+        st->dump_at = RM_NEVER;
     if (running && st->left) {
         st->state = STOPPING;
         st->kill_at = now + grace;
         add_action(out, LAUNCH_TERM);
     } else if (running || st->state == DONE) {
         kill_all(st, out);
-    } else if (st->state == STOPPING && now + grace < st->kill_at) {
+    } else if ((st->state == STOPPING || st->state == FREEZING) && now + grace < st->kill_at) {
         st->kill_at = now + grace;
     }
+}
+
+/* What runs goes on in another pod from where it is now. */
+static void begin_freeze(struct launch *st, rm_time within, rm_time now, struct launch_out *out)
+{
+    RM_ASSERT(st->state == RUNNING && st->left && within >= 0, "frozen within %" PRId64 " ns, in state %s",
+              (int64_t)within, state_name(st));
+    st->state = FREEZING;
+    st->dump_at = RM_NEVER;
+    st->kill_at = now + within;
+    st->dumping = true;
+    add_action(out, LAUNCH_FREEZE)->within = within;
 }
 
 /* ---- what the agent says ---- */
@@ -170,7 +190,7 @@ static void on_form(struct launch *st, const struct message *m, struct launch_ou
     say_message(st, out, MSG_READY)->ready.state = beginning(st);
 }
 
-static void on_go(struct launch *st, const struct message *m, struct launch_out *out)
+static void on_go(struct launch *st, const struct message *m, rm_time now, struct launch_out *out)
 {
     if (st->state != READY || generation_compare(m->generation, st->ring.generation) != 0)
         return;
@@ -178,16 +198,20 @@ static void on_go(struct launch *st, const struct message *m, struct launch_out 
     RM_ASSERT(st->left == 0, "a generation begins, and %d processes of another live", st->left);
     st->left = st->settings.processes;
     st->told = (struct told){0};
+    st->dump_at = st->every ? now + st->every : RM_NEVER;
     add_action(out, LAUNCH_START);
 }
 
 /* A stop that was begun is made shorter by the next one, never longer. */
 static void on_stop(struct launch *st, const struct msg_stop *stop, rm_time now, struct launch_out *out)
 {
-    rm_time grace = st->settings.grace;
+    rm_time grace = stop->within ? rm_earlier(stop->within, st->settings.grace) : st->settings.grace;
     st->round = stop->round;
     st->owes_stop = true;
-    begin_stop(st, stop->within ? rm_earlier(stop->within, grace) : grace, now, out);
+    if (st->settings.freezes && stop->at == STOP_BOUNDARY && st->state == RUNNING && st->left)
+        begin_freeze(st, grace, now, out);
+    else
+        begin_stop(st, grace, now, out);
     if (st->state == READY)
         kill_all(st, out); /* nothing runs, but its port was told: the next generation has another one */
     if (st->state == IDLE)
@@ -209,7 +233,7 @@ static void on_link(struct launch *st, const struct message *m, rm_time now, str
         on_form(st, m, out);
         break;
     case MSG_GO:
-        on_go(st, m, out);
+        on_go(st, m, now, out);
         break;
     case MSG_STOP:
         on_stop(st, &m->stop, now, out);
@@ -250,7 +274,8 @@ static void say_told(struct launch *st, rm_time now, struct launch_out *out)
 {
     const struct launch_progress *p = &st->told.progress;
     bool all_run = st->left == st->settings.processes;
-    if (st->state != RUNNING || !st->told.set || (!all_run && !st->told.unheard))
+    bool held = st->held_since != RM_NEVER; /* it can't move, nor say so */
+    if (st->state != RUNNING || !st->told.set || held || (!all_run && !st->told.unheard))
         return;
     RM_ASSERT(st->told.moved <= now, "it moved %" PRId64 " ns from now", (int64_t)(st->told.moved - now));
     struct message *m = say_message(st, out, MSG_REPORTED);
@@ -302,10 +327,48 @@ static void on_ended(struct launch *st, const struct launch_event *e, rm_time no
         say_failed(st, e, out);
         begin_stop(st, LAUNCH_SUDDEN_GRACE, now, out);
     } else if (st->state == RUNNING && !st->left) {
+        st->dump_at = RM_NEVER;
         say_finished(st, out);
     } else if (st->state == STOPPING && !st->left) {
         kill_all(st, out);
     }
+}
+
+/* Frozen processes have ended. Of a snapshot that was not made they are told to go, in the time that is left.
+ */
+static void on_frozen(struct launch *st, rm_time every, rm_time now, struct launch_out *out)
+{
+    RM_ASSERT(st->dumping, "a snapshot is over that nobody asked for, in state %s", state_name(st));
+    st->dumping = false;
+    st->every = st->every && every ? every : st->every;
+    if (st->state == RUNNING && st->every) {
+        st->dump_at = now + st->every;
+    } else if (st->state == FREEZING && st->left) {
+        st->state = STOPPING;
+        add_action(out, LAUNCH_TERM);
+    } else if (st->state == FREEZING) {
+        kill_all(st, out);
+    }
+}
+
+/* Time in which it was made to stand still is not held against it. */
+static void on_held(struct launch *st, bool held, rm_time now)
+{
+    if (!held && st->held_since != RM_NEVER && st->told.set)
+        st->told.moved = rm_earlier(now, st->told.moved + (now - st->held_since));
+    RM_ASSERT(st->told.moved <= now, "it moved %" PRId64 " ns from now", (int64_t)(st->told.moved - now));
+    st->held_since = !held ? RM_NEVER : rm_earlier(st->held_since, now);
+}
+
+/* One at a time; of a generation that is stopped none is begun. */
+static void dump_now(struct launch *st, struct launch_out *out)
+{
+    RM_ASSERT(st->state == RUNNING, "a snapshot of what runs, in state %s", state_name(st));
+    st->dump_at = RM_NEVER;
+    if (st->dumping)
+        return; /* of a generation before; when it is over the next one is due */
+    st->dumping = true;
+    add_action(out, LAUNCH_DUMP);
 }
 
 static void on_gone(struct launch *st, struct launch_out *out)
@@ -331,7 +394,8 @@ static enum msg_phase phase(const struct launch *st)
 {
     static const enum msg_phase of[] = {
         [CLEARING] = PHASE_STOPPED, [IDLE] = PHASE_STOPPED,     [READY] = PHASE_READY,
-        [RUNNING] = PHASE_TRAINING, [STOPPING] = PHASE_STOPPED, [DONE] = PHASE_TRAINING};
+        [RUNNING] = PHASE_TRAINING, [FREEZING] = PHASE_STOPPED, [STOPPING] = PHASE_STOPPED,
+        [DONE] = PHASE_TRAINING};
     return of[st->state];
 }
 
@@ -360,11 +424,14 @@ static void check_invariants(const struct launch *st)
               st->left, st->settings.processes);
     RM_ASSERT(!in_ring || (st->ring.rank >= 0 && st->ring.rank < st->ring.world),
               "rank %d of %d, in state %s", st->ring.rank, st->ring.world, state_name(st));
+    bool freezing = st->state == FREEZING, clearing = st->state == CLEARING;
     RM_ASSERT((st->state == RUNNING || st->state == STOPPING) ? st->left > 0
-                                                              : st->state == CLEARING || !st->left,
+                                                              : freezing || clearing || !st->left,
               "%d processes have not ended, in state %s", st->left, state_name(st));
-    RM_ASSERT((st->state == STOPPING) == (st->kill_at != RM_NEVER), "killed at %" PRId64 ", in state %s",
-              (int64_t)st->kill_at, state_name(st));
+    RM_ASSERT((freezing || st->state == STOPPING) == (st->kill_at != RM_NEVER),
+              "killed at %" PRId64 ", in state %s", (int64_t)st->kill_at, state_name(st));
+    RM_ASSERT(st->dump_at == RM_NEVER || (st->state == RUNNING && st->settings.freezes),
+              "a snapshot is due at %" PRId64 ", in state %s", (int64_t)st->dump_at, state_name(st));
 }
 
 void launch_step(struct launch *st, const struct launch_event *event, rm_time now, struct launch_out *out)
@@ -387,6 +454,12 @@ void launch_step(struct launch *st, const struct launch_event *event, rm_time no
     case LAUNCH_TOLD:
         on_told(st, &event->progress, now);
         break;
+    case LAUNCH_FROZEN:
+        on_frozen(st, event->every, now, out);
+        break;
+    case LAUNCH_HELD:
+        on_held(st, event->held, now);
+        break;
     case LAUNCH_CLOSED:
         st->released = true;
         kill_all(st, out);
@@ -396,6 +469,8 @@ void launch_step(struct launch *st, const struct launch_event *event, rm_time no
     }
     if (now >= st->kill_at)
         kill_all(st, out);
+    if (now >= st->dump_at)
+        dump_now(st, out);
     if (now >= st->beat_at)
         beat(st, now, out);
     check_invariants(st);

@@ -5,6 +5,9 @@
  * starts `processes` processes; every stop ends them all, and only when nothing of them lives any more is the
  * stop answered. So no process of an older generation runs beside one of a newer.
  *
+ * Where the program is frozen into snapshots, a stop that leaves time for one makes it in place of SIGTERM,
+ * and `go` means: from the newest snapshot, if there is one. The shell knows which that is.
+ *
  * Pure: launch_step takes one event and the time and fills *out with actions in order; the shell
  * (agent/launch/launcher.c) owns the link, the processes and the ports. After each step arm one timer for
  * launch_deadline and deliver LAUNCH_TICK. */
@@ -27,6 +30,8 @@ struct launch_settings {
     rm_time grace, heartbeat;       /* ns */
     uint8_t lineage[RM_HASH_BYTES]; /* of what every worker of this job "holds": its command's hash */
     char build[LAUNCH_BUILD_MAX];   /* of the bundle that it is of; "": of none. A job takes one alone */
+    bool freezes;                   /* snapshots of its processes are made: checkpoint.process: CRIU */
+    rm_time every;                  /* with it, ns between the end of one and the next; 0: none as it runs */
 };
 
 /* What the processes of one generation are told of it: the environment is made of this (environment.h). */
@@ -45,6 +50,9 @@ enum launch_event_kind {
                       that was short, text: its last word, output: what that was taken from */
     LAUNCH_GONE,   /* after LAUNCH_KILL: nothing that was started lives any more, grandchildren included */
     LAUNCH_TOLD,   /* progress: of a process */
+    LAUNCH_FROZEN, /* what LAUNCH_DUMP or LAUNCH_FREEZE asked for is over, well or not; every: the time until
+                      the next one, where it is another one than before, else 0 */
+    LAUNCH_HELD,   /* held: all processes stand still, as no coordinator answers; else they go on */
     LAUNCH_CLOSED, /* the agent is gone */
     LAUNCH_TICK,
 };
@@ -54,6 +62,8 @@ struct launch_event {
     const struct message *message; /* borrowed for the call */
     int local, code;
     bool memory;
+    rm_time every;
+    bool held;
     struct launch_progress progress;
     char text[MSG_DETAIL_MAX];
     const char *output; /* borrowed for the call; NULL: nothing */
@@ -62,15 +72,19 @@ struct launch_event {
 enum launch_action_kind {
     LAUNCH_SEND,        /* message, to the agent */
     LAUNCH_CHOOSE_PORT, /* answered by LAUNCH_PORT */
-    LAUNCH_START, /* all processes, in the environment of launch_ring_of; each is answered by ENDED once */
-    LAUNCH_TERM,  /* SIGTERM to all */
-    LAUNCH_KILL,  /* SIGKILL to all and to what they left behind; answered by ENDED for each, then GONE */
+    LAUNCH_START,  /* all processes, in the environment of launch_ring_of; each is answered by ENDED once */
+    LAUNCH_TERM,   /* SIGTERM to all */
+    LAUNCH_KILL,   /* SIGKILL to all and to what they left behind; answered by ENDED for each, then GONE */
+    LAUNCH_DUMP,   /* a snapshot of all, who run on; answered by FROZEN */
+    LAUNCH_FREEZE, /* a snapshot of all, who end with it, within `within`; answered by ENDED for each that it
+                      ended, then by FROZEN. Where it is not made they run on */
     LAUNCH_EXIT,
 };
 
 struct launch_action {
     enum launch_action_kind kind;
     struct message *message; /* SEND */
+    rm_time within;          /* FREEZE */
 };
 
 enum { LAUNCH_ACTIONS_MAX = 8, LAUNCH_BODIES_MAX = LAUNCH_ACTIONS_MAX * 640 + (int)sizeof(struct msg_fault) };

@@ -133,7 +133,9 @@ static int check_main(int argc, char **argv)
     if (read_wish(&wish, argc, argv, &err) < 0 || snapshot_refuse_ground(wish.criu, &err) < 0 ||
         snapshot_try(wish.criu, &err) < 0)
         return say_error(&err);
-    puts("a process was frozen and lives again: snapshots work here");
+    int version = snapshot_version(wish.criu);
+    printf("a process was frozen and lives again: snapshots work here (criu %d.%d.%d)\n", version / 10000,
+           version / 100 % 100, version % 100);
     return EXIT_DONE;
 }
 

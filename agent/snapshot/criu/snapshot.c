@@ -34,6 +34,11 @@ int snapshot_refuse_ground(const char *binary, struct error *err)
     return refuse_own_rights(err);
 }
 
+int snapshot_version(const char *binary)
+{
+    return freezer_version(binary);
+}
+
 static void read_stats(int folder, struct snapshot_stats *ret)
 {
     char bytes[4096];

@@ -17,6 +17,9 @@ struct snapshot {
 /* Refuses this machine and container where it can be said beforehand: no criu, an old one, rights missing. */
 int snapshot_refuse_ground(const char *binary, struct error *err);
 
+/* Of the criu that runs, as libcriu counts: 10000 * major + 100 * minor + sublevel; -1: there is none. */
+int snapshot_version(const char *binary);
+
 int snapshot_dump(const struct snapshot *wish, struct snapshot_stats *ret, struct error *err);
 
 /* The pid of the tree's root, which has become a child of this process; -1 with *err set. */

@@ -109,8 +109,8 @@ static int try_number(struct frozen_choosing *c, int64_t number, struct error *e
 static int refuse_strange(const struct frozen_choosing *c, struct error *err)
 {
     err_set(err, ERR_USAGE,
-            "the snapshots in %.60s are another job's: name the Secret with its key in "
-            "checkpoint.processKeyRef (keep it when that job goes), or choose another checkpoint.uri",
+            "the snapshots in %.48s are another job's: name its Secret, to be kept, in "
+            "checkpoint.processKeyRef, or choose another checkpoint.uri",
             object_uri(c->store));
     return err_person(err);
 }

@@ -193,6 +193,9 @@ static void launcher_acts(struct sim *sim, int node, const struct launch_action 
     case LAUNCH_KILL:
         kill_processes(sim, node);
         break;
+    case LAUNCH_DUMP:
+    case LAUNCH_FREEZE:
+        break; /* no program of these is frozen */
     case LAUNCH_EXIT:
         add(sim, sim->now + RM_MS, LAUNCHER_EXIT, node, n->launcher);
         break;

@@ -184,7 +184,7 @@ Test(refused_words, a_trainer_that_is_up_without_a_pid_is_ended, .fini = dismiss
 
 static const enum msg_type of_the_link[] = {MSG_PROGRESS,        MSG_EVALUATED, MSG_STOPPED,  MSG_READY,
                                             MSG_FINISHED,        MSG_PROBED,    MSG_REPORTED, MSG_SNAPSHOT,
-                                            MSG_SNAPSHOT_WANTED, MSG_LOAD,      MSG_HEARD};
+                                            MSG_SNAPSHOT_WANTED, MSG_LOAD,      MSG_HEARD,    MSG_FROZEN};
 
 Test(refused_words, whatever_a_trainer_says_before_it_is_up_but_that_it_lives_and_why_it_fails_ends_it)
 {

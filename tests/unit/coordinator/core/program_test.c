@@ -654,3 +654,62 @@ Test(program, a_failure_says_whose_it_is_and_what_was_said_last)
     cr_assert(said(&s, "\"output\":\"Traceback:\\n it broke\\u001B[31m\""), "%s", str_text(&s.log));
     story_end(&s);
 }
+
+/* ---- snapshots of its processes ---- */
+
+static void tells_of_snapshot(struct story *s, struct msg_frozen what)
+{
+    struct message m;
+    message_init(&m, MSG_FROZEN);
+    m.generation = s->form.generation;
+    m.frozen = what;
+    hear(s, 0, &m);
+}
+
+Test(program, what_became_of_a_snapshot_is_told_and_the_time_for_it_is_not_productive)
+{
+    struct story s;
+    begin(&s, program(2), 3);
+    for (int64_t counter = 1; counter <= 10; counter++) {
+        beats(&s, 3, counter, PHASE_TRAINING);
+        after(&s, RM_S);
+    }
+    rm_time ran = rdzv_goodput(s.st, s.now).productive;
+    tells_of_snapshot(
+        &s, (struct msg_frozen){
+                .word = FROZEN_SAVED, .number = 4, .bytes = 77, .frozen = 2 * RM_S, .took = 3 * RM_S});
+    cr_assert(said(&s, "\"event\":\"checkpointSaved\"") && said(&s, "process-00000004") &&
+                  said(&s, "\"frozenMs\":2000.0"),
+              "%s", str_text(&s.log));
+    struct rdzv_goodput g = rdzv_goodput(s.st, s.now);
+    cr_assert(g.productive == ran - 2 * RM_S && g.checkpoint == 2 * RM_S);
+    struct msg_frozen not_made = {.word = FROZEN_NOT_SAVED, .frozen = RM_S, .why = "there is no room"};
+    tells_of_snapshot(&s, not_made);
+    cr_assert(said(&s, "\"event\":\"checkpointSkipped\"") && said(&s, "there is no room"), "%s",
+              str_text(&s.log));
+    tells_of_snapshot(&s, (struct msg_frozen){.word = FROZEN_NOT_SAVED, .frozen = RM_S});
+    cr_assert_eq(times_said(&s, "checkpointSkipped"), 1, "it is as it should be");
+    rm_time waited = rdzv_goodput(s.st, s.now).waiting;
+    tells_of_snapshot(&s, (struct msg_frozen){.word = FROZEN_HELD, .frozen = RM_S});
+    tells_of_snapshot(&s, (struct msg_frozen){.word = FROZEN_RESTORED, .number = 4});
+    cr_assert(said(&s, "\"event\":\"checkpointLoaded\""), "%s", str_text(&s.log));
+    g = rdzv_goodput(s.st, s.now);
+    cr_assert(g.waiting == waited + RM_S && g.checkpoint == 4 * RM_S && g.productive == ran - 5 * RM_S);
+    tells_of_snapshot(&s, (struct msg_frozen){.word = FROZEN_HELD, .frozen = MSG_NUMBER_MOST});
+    cr_assert_eq(rdzv_goodput(s.st, s.now).productive, 0, "no more than there was");
+    story_end(&s);
+}
+
+Test(program, each_heartbeat_has_an_answer_where_silence_makes_the_program_stand_still)
+{
+    for (int answers_it = 0; answers_it < 2; answers_it++) {
+        struct story s;
+        struct rdzv_settings settings = program(2);
+        settings.answers = answers_it;
+        begin(&s, settings, 3);
+        int before = times_said(&s, "ack");
+        beats(&s, 3, 7, PHASE_TRAINING);
+        cr_assert_eq(times_said(&s, "ack") - before, answers_it ? 3 : 0);
+        story_end(&s);
+    }
+}

@@ -143,7 +143,7 @@ Test(frozen, another_jobs_are_restored_with_its_key_alone_and_without_it_nothing
     frozen_fixture_publish(&(struct frozen_fixture){4, 1, 0, 100, "theirs"});
     cr_assert_lt(choose(NULL, &choice, &err), 0);
     cr_assert(err.code == ERR_USAGE && err.person, "%s", err.text);
-    cr_assert(strstr(err.text, "are another job's: name the Secret with its key in checkpoint.processKeyRef"),
+    cr_assert(strstr(err.text, "are another job's: name its Secret, to be kept, in checkpoint.processKeyRef"),
               "%s", err.text);
     cr_assert_eq(choose("theirs", &choice, &err), 0);
     cr_assert(choice.found);
