@@ -35,9 +35,14 @@ enum config_key {
                        */
     CONFIG_POD_METRICS_PORT, /* RINGMASTER_POD_METRICS_PORT: the coordinator's second port, for /metrics alone
                               */
+    CONFIG_POD_IMAGE,        /* RINGMASTER_POD_IMAGE: the container's image with its digest */
+    CONFIG_POD_IMAGES,       /* RINGMASTER_POD_IMAGES: the folder on disk that a snapshot's files lie in */
     CONFIG_POD_NODE_NAME,    /* RINGMASTER_NODE_NAME: the pod's machine, by the downward API; and... */
     CONFIG_POD_HOST_IP,      /* RINGMASTER_POD_HOST_IP: ...its address */
     CONFIG_POD_NODE_PORT,    /* RINGMASTER_POD_NODE_PORT: where `ringmaster-agent node` answers there */
+    CONFIG_POD_IMAGES_BYTES, /* RINGMASTER_POD_IMAGES_BYTES: how many bytes may lie in that folder */
+    CONFIG_POD_OLDER_KEY, /* RINGMASTER_POD_OLDER_KEY: file with the key of the job whose snapshots are there
+                           */
 
     /* What the AWS tools read, with their meaning; see docs/object-store.md. */
     CONFIG_AWS_ACCESS_KEY_ID,
