@@ -23,6 +23,7 @@ struct rdzv_settings settings_of(const struct coordinator_options *options)
         .lanes = job_restarts(spec) ? spec->workers.max : spec->batch.lanes,
         .steps = job_restarts(spec) ? 1 : spec->steps,
         .program = job_restarts(spec),
+        .alone = job_freezes(spec),
         .brought = job_is_elastic(spec),
         .listens = config_get(CONFIG_LISTEN),
         .gpus = spec->device == JOB_DEVICE_GPU,

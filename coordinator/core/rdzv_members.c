@@ -139,8 +139,10 @@ static void accept_identity(const struct turn *turn, struct rdzv_worker *w, int 
 {
     struct rdzv *st = turn->st;
     bool same = w->attempt == h->attempt && w->incarnation == h->incarnation;
-    if (!same && w->presence != ABSENT)
+    if (!same && w->presence != ABSENT) {
+        rdzv_program_replaced(turn);
         rdzv_lose(turn, w, "another process took its place");
+    }
     if (same && w->presence == PRESENT && w->conn != conn)
         rdzv_close_conn(turn, w->conn);
     if (!same) {

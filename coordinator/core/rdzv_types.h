@@ -86,6 +86,8 @@ struct rdzv_settings {
     rm_time probe_first, probe_most;
     bool program;                /* the workers run a user's program: rdzv_program.h */
     uint8_t rule[PROGRAM_CODES]; /* enum rdzv_rule, by the program's exit code */
+    bool alone; /* of its program no two trees of processes may run at once, where nobody hears of one either:
+                   who has no answer for lost_after makes its own stand still (checkpoint.process: CRIU) */
     bool unsupervised; /* RDZV_EXPECT never comes: below min it waits, for workers_target at first */
     struct rdzv_predecessor predecessor;
 };
