@@ -117,6 +117,8 @@ static bool is_outdated(const struct rdzv *st, const struct rdzv_worker *w, cons
                         char *why, size_t size)
 {
     int newest = w->attempt > w->expected ? w->attempt : w->expected;
+    if (st->settings.alone && h->worker == 0 && st->settings.attempt_least > newest)
+        newest = st->settings.attempt_least;
     if (w->quarantine[0]) {
         snprintf(why, size, "worker %d is in quarantine: %s", h->worker, w->quarantine);
         return true;

@@ -88,6 +88,8 @@ struct rdzv_settings {
     uint8_t rule[PROGRAM_CODES]; /* enum rdzv_rule, by the program's exit code */
     bool alone; /* of its program no two trees of processes may run at once, where nobody hears of one either:
                    who has no answer for lost_after makes its own stand still (checkpoint.process: CRIU) */
+    int attempt_least; /* of worker 0, with `alone`: whoever makes workers gave up all below it; 0: nobody
+                          says */
     bool unsupervised; /* RDZV_EXPECT never comes: below min it waits, for workers_target at first */
     struct rdzv_predecessor predecessor;
 };

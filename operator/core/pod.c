@@ -500,6 +500,11 @@ static void set_what_job(const struct making *m, struct js *container, const str
         snprintf(begun, sizeof begun, "%lld", (long long)m->job->status.ring.begun);
         part_variable(container, "RINGMASTER_POD_GENERATION", begun);
     }
+    if (m->job->freezes && m->job->status.workers.slot[0].attempt > 0) {
+        char attempt[16];
+        snprintf(attempt, sizeof attempt, "%d", m->job->status.workers.slot[0].attempt);
+        part_variable(container, "RINGMASTER_POD_ATTEMPT", attempt);
+    }
     set_saves(&m->job->status, container);
 }
 

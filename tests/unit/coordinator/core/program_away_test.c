@@ -567,3 +567,20 @@ Test(program_away, who_takes_a_place_begins_when_the_one_before_has_to_have_stop
     cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
     story_end(&s);
 }
+
+/* Its coordinator's predecessor knew the next one, and may have answered it until now. */
+Test(program_away, who_was_given_up_is_not_let_in_by_a_coordinator_that_never_saw_who_came_then)
+{
+    struct story s;
+    struct rdzv_settings settings = frozen();
+    settings.attempt_least = 2;
+    story_begin(&s, settings);
+    s.attempt[0] = 1;
+    hello(&s, 0, 0);
+    cr_assert(said(&s, "attempt 1 of worker 0 has been replaced by attempt 2"), "%s", str_text(&s.log));
+    s.attempt[0] = 2;
+    hello(&s, 0, 0);
+    answers(&s, 0);
+    all_run(&s, 1);
+    story_end(&s);
+}

@@ -155,6 +155,22 @@ Test(operator_frozen, a_filter_of_the_nodes_is_taken_where_the_operator_is_told_
     js_free(pod);
 }
 
+/* One that was given up has to stay so, with a coordinator that never saw who came then. */
+Test(operator_frozen, its_coordinator_is_told_which_workers_were_given_up)
+{
+    for (int frozen = 0; frozen < 2; frozen++) {
+        struct cast *c =
+            cast_open(frozen ? "{" FROZEN PLAIN "}" : "{" LAUNCH ",\"checkpoint\":null" PLAIN "}");
+        struct str text = str_init(1 << 20);
+        c->job.status.workers.slot[0] = (struct op_slot){.state = OP_SLOT_WANTED, .attempt = 7};
+        cr_assert_eq(pod_coordinator(&c->job, &settings, &(struct op_spec){0}, 2, &text, NULL), 0);
+        const char *told = strstr(str_text(&text), "{\"name\":\"RINGMASTER_POD_ATTEMPT\",\"value\":\"7\"}");
+        cr_assert(frozen ? told != NULL : !strstr(str_text(&text), "POD_ATTEMPT"), "%s", str_text(&text));
+        str_clear(&text);
+        cast_free(c);
+    }
+}
+
 Test(operator_frozen, its_coordinator_is_as_restricted_as_any)
 {
     struct cast *c = cast_open("{" FROZEN PLAIN "}");
