@@ -362,9 +362,10 @@ static int check_texts(const struct planner *p, struct error *err)
         status = pod_coordinator(p->job, &p->s->settings, &(struct op_spec){0}, 1, &text, err);
     str_clear(&text);
     if (status == 0 && p->job->freezes && !p->s->settings.snapshots.allowed)
-        status = err_set(
-            err, ERR_USAGE,
-            "spec.checkpoint.process is CRIU, which workers of this version can't do yet; write None");
+        status = err_set(err, ERR_USAGE,
+                         "spec.checkpoint.process is CRIU, which this operator is not told to allow "
+                         "(processSnapshots.enabled of "
+                         "its chart); write None, or have it allowed");
     return status;
 }
 

@@ -224,13 +224,13 @@ Test(operator_frozen, the_key_of_the_job_whose_snapshots_are_there_comes_along)
     js_free(plain);
 }
 
-Test(operator_frozen, until_workers_can_it_is_refused_unless_the_operator_is_told_otherwise)
+Test(operator_frozen, it_is_refused_unless_the_operator_is_told_to_allow_it)
 {
     struct cast *c = cast_open("{" FROZEN PLAIN "}");
     cast_settle(c);
     cr_assert_str_eq(c->job.status.message,
-                     "spec.checkpoint.process is CRIU, which workers of this version can't do yet; write "
-                     "None");
+                     "spec.checkpoint.process is CRIU, which this operator is not told to allow "
+                     "(processSnapshots.enabled of its chart); write None, or have it allowed");
     cr_assert_str_eq(c->job.status.condition[OP_ADMITTED].reason, "Invalid");
     c->snapshots = true;
     cr_assert(cast_says(c, "does the API server take such a pod?"));
