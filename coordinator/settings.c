@@ -1,5 +1,8 @@
 #include "coordinator/settings.h"
 
+#include <limits.h>
+#include <stdlib.h>
+
 #include "common/os/config.h"
 
 static void take_rules(const struct job_spec *spec, struct rdzv_settings *s)
@@ -9,6 +12,14 @@ static void take_rules(const struct job_spec *spec, struct rdzv_settings *s)
                                            [JOB_RULE_RESTART] = RULE_SPARES};
     for (int code = 0; code < PROGRAM_CODES; code++)
         s->rule[code] = (uint8_t)means[job_rule_of(&spec->failure_policy.rules, code)];
+}
+
+/* 0: nobody says. */
+static int attempt_told(void)
+{
+    const char *text = config_get(CONFIG_POD_ATTEMPT);
+    long attempt = text ? strtol(text, NULL, 10) : 0;
+    return attempt > 0 && attempt < INT_MAX ? (int)attempt : 0;
 }
 
 struct rdzv_settings settings_of(const struct coordinator_options *options)
@@ -24,6 +35,8 @@ struct rdzv_settings settings_of(const struct coordinator_options *options)
         .steps = job_restarts(spec) ? 1 : spec->steps,
         .program = job_restarts(spec),
         .answers = job_freezes(spec),
+        .alone = job_freezes(spec),
+        .attempt_least = options->pod ? attempt_told() : 0,
         .brought = job_is_elastic(spec),
         .listens = config_get(CONFIG_LISTEN),
         .gpus = spec->device == JOB_DEVICE_GPU,

@@ -21,6 +21,10 @@ static const char usage[] =
     "  --operator-namespace NAME  where the operator runs, for NetworkPolicies (default: our own)\n"
     "  --leave-uid              leave user, group and fsGroup of the jobs' pods to their namespace "
     "(OpenShift)\n"
+    "  --process-snapshots      make jobs with checkpoint.process: CRIU: their programs run as uid 0 with "
+    "five\n"
+    "                           capabilities and without a seccomp filter (default: they are refused)\n"
+    "  --snapshot-filter FILE   with this seccomp profile of the nodes' own in its place\n"
     "  --no-network-policies    make no NetworkPolicies\n"
     "  --open-metrics           let NetworkPolicies admit scrapes from everywhere\n"
     "  --metrics-from K=V,...   let them admit scrapes from the namespaces that have these labels\n"
@@ -55,6 +59,17 @@ static int read_number(struct operator_options *out, int option, struct error *e
         out->burst = (double)value;
     else
         return -1;
+    return 0;
+}
+
+static int read_rest(struct operator_options *out, int option, struct error *err)
+{
+    if (option == 'S')
+        out->settings.snapshots.allowed = true;
+    else if (option == 'F')
+        out->settings.snapshots.filter = optarg;
+    else
+        return read_number(out, option, err);
     return 0;
 }
 
@@ -105,7 +120,7 @@ static int read_option(struct operator_options *out, int option, struct error *e
         out->listen = optarg;
         return 0;
     default:
-        return read_number(out, option, err);
+        return read_rest(out, option, err);
     }
 }
 
@@ -120,6 +135,8 @@ static int read_arguments(struct operator_options *out, const char **ret_show, i
         {"worker-image", required_argument, NULL, 'i'},
         {"operator-namespace", required_argument, NULL, 'o'},
         {"leave-uid", no_argument, NULL, 'u'},
+        {"process-snapshots", no_argument, NULL, 'S'},
+        {"snapshot-filter", required_argument, NULL, 'F'},
         {"no-network-policies", no_argument, NULL, 'N'},
         {"open-metrics", no_argument, NULL, 'm'},
         {"metrics-from", required_argument, NULL, 'M'},

@@ -42,6 +42,11 @@ enum config_key {
     CONFIG_POD_NODE_NAME,    /* RINGMASTER_NODE_NAME: the pod's machine, by the downward API; and... */
     CONFIG_POD_HOST_IP,      /* RINGMASTER_POD_HOST_IP: ...its address */
     CONFIG_POD_NODE_PORT,    /* RINGMASTER_POD_NODE_PORT: where `ringmaster-agent node` answers there */
+    CONFIG_POD_ATTEMPT, /* RINGMASTER_POD_ATTEMPT: of worker 0, for a coordinator: below it all were given up
+                         */
+    CONFIG_POD_IMAGES_BYTES, /* RINGMASTER_POD_IMAGES_BYTES: how many bytes may lie in that folder */
+    CONFIG_POD_OLDER_KEY, /* RINGMASTER_POD_OLDER_KEY: file with the key of the job whose snapshots are there
+                           */
 
     /* What the AWS tools read, with their meaning; see docs/object-store.md. */
     CONFIG_AWS_ACCESS_KEY_ID,

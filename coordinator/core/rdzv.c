@@ -529,6 +529,8 @@ rm_time rdzv_deadline(const struct rdzv *st)
         return st->accounted; /* at once */
     rm_time at = rm_earlier(rm_earlier(state_deadline(st), rdzv_hang_at(st)), rdzv_trouble_at(st));
     at = rm_earlier(at, rdzv_will_at(st));
+    if (st->alone_at > st->accounted)
+        at = rm_earlier(at, st->alone_at);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
         if (w->presence != ABSENT)

@@ -117,6 +117,8 @@ static bool is_outdated(const struct rdzv *st, const struct rdzv_worker *w, cons
                         char *why, size_t size)
 {
     int newest = w->attempt > w->expected ? w->attempt : w->expected;
+    if (st->settings.alone && h->worker == 0 && st->settings.attempt_least > newest)
+        newest = st->settings.attempt_least;
     if (w->quarantine[0]) {
         snprintf(why, size, "worker %d is in quarantine: %s", h->worker, w->quarantine);
         return true;
@@ -139,8 +141,10 @@ static void accept_identity(const struct turn *turn, struct rdzv_worker *w, int 
 {
     struct rdzv *st = turn->st;
     bool same = w->attempt == h->attempt && w->incarnation == h->incarnation;
-    if (!same && w->presence != ABSENT)
+    if (!same && w->presence != ABSENT) {
+        rdzv_program_replaced(turn);
         rdzv_lose(turn, w, "another process took its place");
+    }
     if (same && w->presence == PRESENT && w->conn != conn)
         rdzv_close_conn(turn, w->conn);
     if (!same) {

@@ -211,8 +211,17 @@ void rdzv_program_accused(const struct rdzv *st, struct rdzv_worker *w)
     w->runs = rdzv_program_may_live(st, w);
 }
 
+void rdzv_program_replaced(const struct turn *turn)
+{
+    struct rdzv *st = turn->st;
+    if (st->settings.alone)
+        st->alone_at = turn->now + st->settings.lost_after;
+}
+
 bool rdzv_program_lives_on_anywhere(const struct rdzv *st)
 {
+    if (st->alone_at > st->accounted)
+        return true;
     for (int i = 0; i < RM_WORKERS_MAX; i++)
         if (rdzv_program_lives_on(st, &st->worker[i]))
             return true;

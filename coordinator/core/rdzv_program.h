@@ -38,6 +38,9 @@ bool rdzv_program_may_live(const struct rdzv *st, const struct rdzv_worker *w);
  * the worker loses its place in the ring. */
 void rdzv_program_accused(const struct rdzv *st, struct rdzv_worker *w);
 bool rdzv_program_lives_on_anywhere(const struct rdzv *st);
+/* Another process takes a worker's place: what that one ran is its agent's to end, which may not hear of it.
+ */
+void rdzv_program_replaced(const struct turn *turn);
 /* A worker says hello: what lives on there is ended. With it goes a ring that forms, and one of a predecessor
  * that is older than what lives there: it was taken for the newest, as nobody had told otherwise. */
 void rdzv_program_again(const struct turn *turn, struct rdzv_worker *w);

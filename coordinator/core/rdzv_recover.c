@@ -238,6 +238,10 @@ void rdzv_settle_recovering(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
     bool whole = ring_is_whole(st), beside = whole && starts_beside_others(st);
+    /* its predecessor may have answered somebody else, who is yet to come, until it ended */
+    bool early = st->settings.alone && turn->now < st->state_since + st->settings.lost_after;
+    if (whole && !beside && early)
+        return;
     if (whole && !beside)
         adopt(turn);
     else if (beside || all_expected_are_here(st) || turn->now >= rdzv_recovering_until(st))

@@ -355,6 +355,7 @@ struct rdzv_open_recovery {
 
 struct rdzv {
     struct rdzv_settings settings;
+    rm_time alone_at; /* settings.alone: who was replaced may run until then, and nothing is begun before */
     enum rdzv_state state;
     rm_time state_since, started;
     char why[MSG_DETAIL_MAX];

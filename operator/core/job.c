@@ -92,6 +92,12 @@ static bool is_elastic(const struct js *launch)
     return mode && strcmp(mode, "Elastic") == 0;
 }
 
+static bool is_frozen(const struct js *spec)
+{
+    const char *process = js_as_string(read_at(spec, "checkpoint.process"));
+    return process && strcmp(process, "CRIU") == 0;
+}
+
 /* A number of the file is a double here: exact to a millionth up to a billion. */
 static int64_t read_micros(const struct js *spec, const char *path, int64_t most)
 {
@@ -155,6 +161,7 @@ static void read_spec(const struct js *spec, struct job_view *job)
     job->workers_min = 1;
     job->max_restarts = 5;
     job->start_timeout_ms = 5 * 60 * 1000;
+    job->lost_after_ms = 5 * 1000;
     job->restarts_within_ms = 60 * 60 * 1000;
     read_text(spec, "managedBy", manager, sizeof manager);
     job->managed = strcmp(manager, OP_MANAGER) == 0;
@@ -162,6 +169,7 @@ static void read_spec(const struct js *spec, struct job_view *job)
     const struct js *launch = js_get(spec, "launch");
     job->launched = launch && js_kind(launch) == JS_OBJECT;
     job->stepless = job->launched && !is_elastic(launch);
+    job->freezes = job->stepless && is_frozen(spec);
     job->has_store = !job->stepless || read_at(spec, "checkpoint.uri");
     read_small(spec, "workers.target", 1, RM_WORKERS_MAX, &job->workers_target);
     job->lanes = job->stepless ? 0 : lanes_of(spec);
@@ -170,6 +178,7 @@ static void read_spec(const struct js *spec, struct job_view *job)
     read_small(spec, "workers.max", 1, RM_WORKERS_MAX, &job->workers_max);
     read_duration(spec, "elasticity.startTimeout", &job->start_timeout_ms);
     read_duration(spec, "elasticity.scaleUpCooldown", &job->scale_up_cooldown_ms);
+    read_duration(spec, "elasticity.lostAfter", &job->lost_after_ms);
     read_small(spec, "failurePolicy.maxRestarts", 0, 1000, &job->max_restarts);
     read_duration(spec, "failurePolicy.within", &job->restarts_within_ms);
     read_rules(read_at(spec, "failurePolicy.rules"), job);
@@ -237,10 +246,7 @@ static int check_freezing(const struct job_view *job, const struct job_spec *spe
         return -1;
     int status = pod_frozen_refuse(read_at(said, "workers.template.spec"), err);
     js_free(said);
-    if (status < 0)
-        return -1;
-    return err_set(err, ERR_USAGE,
-                   "spec.checkpoint.process is CRIU, which workers of this version can't do yet; write None");
+    return status;
 }
 
 static int complete(const struct job_view *job, struct job_spec *spec, struct error *err)

@@ -31,10 +31,11 @@ struct job_view {
     bool suspend;
     bool launched;  /* its workers run a program of the user's (spec.launch) */
     bool stepless;  /* that program is in mode Restart: it knows nothing of steps, states and weights */
+    bool freezes;   /* and saves nothing: snapshots are made of its processes (checkpoint.process: CRIU) */
     bool has_store; /* a place for checkpoints: all but programs that name none */
     int workers_min, workers_max, workers_target;
     int lanes; /* of a step; 0: it has none (mode Restart) */
-    int64_t start_timeout_ms, scale_up_cooldown_ms;
+    int64_t start_timeout_ms, scale_up_cooldown_ms, lost_after_ms;
     int max_restarts;
     int64_t restarts_within_ms;
     int rules_count;

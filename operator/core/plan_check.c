@@ -43,12 +43,27 @@ static void check_action(const struct planner *p, int n)
               "pod %s is made of a job that does not run (mode %d)", a->name, (int)p->mode);
 }
 
+/* Two of them would run at once, as far as anybody knows. */
+static void check_fence(const struct planner *p)
+{
+    bool fenced = p->s->now_ms < plan_fenced_until(p);
+    int live = 0;
+    for (int i = 0; i < RM_WORKERS_MAX && p->job->freezes; i++) {
+        const struct op_slot *stored = &p->stored->workers.slot[i], *next = &p->next.workers.slot[i];
+        RM_ASSERT(!fenced || slot_is_live(stored) || !slot_is_live(next),
+                  "worker %d is wanted while another one may run its program", i);
+        live += slot_is_live(next);
+    }
+    RM_ASSERT(live <= 1, "%d workers of a program that runs once", live);
+}
+
 void plan_check(const struct planner *p)
 {
     check_slot(&p->stored->ring.coordinator, &p->next.ring.coordinator, -1);
     for (int i = 0; i < RM_WORKERS_MAX; i++)
         check_slot(&p->stored->workers.slot[i], &p->next.workers.slot[i], i);
     check_counts(p->stored, &p->next);
+    check_fence(p);
     RM_ASSERT(p->mode != OP_IDLING || plan_live(&p->next) <= 1, "%d workers of an idle job are wanted",
               plan_live(&p->next));
     for (int i = 0; i < p->plan->actions_count; i++)

@@ -6,6 +6,7 @@
 #include "common/base/assert.h"
 #include "operator/core/plan_parts.h"
 #include "operator/core/pod.h"
+#include "operator/core/read.h"
 
 int plan_live(const struct job_status *status)
 {
@@ -93,11 +94,13 @@ static int64_t index_rests_until(const struct planner *p, int index)
  * are free. -1: none. */
 static int free_index(const struct planner *p)
 {
-    for (int i = 0; i < RM_WORKERS_MAX; i++)
+    int indexes =
+        p->job->freezes ? 1 : RM_WORKERS_MAX; /* of two attempts of one index the higher one counts */
+    for (int i = 0; i < indexes; i++)
         if (p->lost[i] && !slot_is_live(&p->next.workers.slot[i]) && !is_quarantined(p, i))
             return i;
     for (int most = 0; most < 2; most++)
-        for (int i = 0; i < RM_WORKERS_MAX; i++)
+        for (int i = 0; i < indexes; i++)
             if (!slot_is_live(&p->next.workers.slot[i]) && !is_quarantined(p, i) &&
                 !index_rests_until(p, i) && held(p, OP_WORKER, i) <= most)
                 return i;
@@ -231,8 +234,11 @@ static int resting_places(struct planner *p)
 
 static void grow_by(struct planner *p, int missing)
 {
+    plan_fence(p);
     if (missing > 0)
         missing -= resting_places(p);
+    if (missing > 0 && plan_is_fenced(p))
+        return;
     for (int index; missing > 0 && (index = free_index(p)) >= 0; missing--)
         allocate(&p->next.workers.slot[index]);
 }
@@ -355,6 +361,11 @@ static int check_texts(const struct planner *p, struct error *err)
     if (status == 0)
         status = pod_coordinator(p->job, &p->s->settings, &(struct op_spec){0}, 1, &text, err);
     str_clear(&text);
+    if (status == 0 && p->job->freezes && !p->s->settings.snapshots.allowed)
+        status = err_set(err, ERR_USAGE,
+                         "spec.checkpoint.process is CRIU, which this operator is not told to allow "
+                         "(processSnapshots.enabled of "
+                         "its chart); write None, or have it allowed");
     return status;
 }
 
@@ -373,6 +384,18 @@ static uint64_t trial_of(const struct planner *p)
     return hash;
 }
 
+/* No namespace that enforces baseline or restricted takes a pod with the rights that a snapshot takes. */
+static void say_label(struct planner *p)
+{
+    enum { WORDS = 172 }; /* so many leave room for all that stands around them */
+    char words[WORDS];
+    text_tame_ends(p->s->memo->refusal.message, words, sizeof words);
+    snprintf(p->trouble, sizeof p->trouble,
+             "the API server refused to %s: %s; label namespace %s "
+             "pod-security.kubernetes.io/enforce=privileged, which checkpoint.process: CRIU takes",
+             p->s->memo->refusal.what, words, p->job->namespace_name);
+}
+
 static void note_refusal(struct planner *p)
 {
     const struct op_memo *memo = p->s->memo;
@@ -382,6 +405,10 @@ static void note_refusal(struct planner *p)
               *memo->refusal.reason ? memo->refusal.reason : "NoAnswer");
     if (!strcmp(memo->refusal.reason, OP_NAME_TAKEN)) { /* it was we who refused */
         text_copy(p->trouble, sizeof p->trouble, memo->refusal.message);
+        return;
+    }
+    if (p->job->freezes && strstr(memo->refusal.message, "PodSecurity")) {
+        say_label(p);
         return;
     }
     snprintf(p->trouble, sizeof p->trouble,
@@ -416,10 +443,12 @@ static bool is_admitted(struct planner *p)
 }
 
 /* From a suspension, when nobody is left who knows the key of before: a Secret that somebody deleted
- * meanwhile is missed by nobody. Where none can be made the job goes on with the one that it had. */
+ * meanwhile is missed by nobody. Where none can be made the job goes on with the one that it had. So does one
+ * whose snapshots are sealed by it: under another key nobody would go on from them. */
 static bool comes_back(const struct planner *p)
 {
-    return condition_is(p->stored, OP_SUSPENDED) && p->stored->ring.coordinator.attempt > 0;
+    return condition_is(p->stored, OP_SUSPENDED) && p->stored->ring.coordinator.attempt > 0 &&
+           !p->job->freezes;
 }
 
 /* The Secret is made under a name that nobody could foresee, and only then told in the status; both before
@@ -532,10 +561,12 @@ void plan_decide(struct planner *p)
     if (p->mode == OP_STOP || p->mode == OP_SUSPEND) {
         memset(&p->next.idle, 0, sizeof p->next.idle);
         stop_all(p);
+        plan_fence(p);
         return;
     }
     update_target(p);
     plan_fallback(p);
     if (!decide_idle(p))
         decide_run(p);
+    plan_fence(p);
 }

@@ -124,6 +124,11 @@ void idle_note(struct planner *p);    /* which machines the workers have, and wh
 void idle_choose(const struct planner *p, struct op_elsewhere *ret); /* what the probe asks for */
 void idle_say(const struct planner *p, char *out, size_t size); /* "idle since ...; worker 0 waits for" */
 
+/* plan_fence.c: one tree of processes at a time, where snapshots are made of them */
+void plan_fence(struct planner *p); /* after each change of the slots: who may run where nobody sees it? */
+int64_t plan_fenced_until(const struct planner *p); /* no next worker before; INT64_MAX: nobody knows; 0 */
+bool plan_is_fenced(struct planner *p);             /* now */
+
 /* plan_base.c: is a pod that is to be made under this index one of spot.onDemandBase? */
 bool plan_wants_base(const struct planner *p, int index);
 

@@ -145,6 +145,8 @@ bool surge_is_uneasy(const struct planner *p, int index)
 int surge_decide(const struct planner *p)
 {
     int may = 0, will = 0;
+    if (p->job->freezes)
+        return 0; /* who comes goes on from what who goes leaves behind */
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         may += may_have_to_go(p, i);
         will += will_go(p, i) || is_tainted(p, i);
@@ -156,7 +158,7 @@ int surge_decide(const struct planner *p)
 void surge_ask(struct planner *p)
 {
     int asked = 0;
-    bool runs = p->mode == OP_RUN && !p->finishing;
+    bool runs = p->mode == OP_RUN && !p->finishing && !p->job->freezes;
     for (int first = 1; first >= 0; first--)
         for (int i = 0; i < RM_WORKERS_MAX; i++) {
             struct op_slot *slot = &p->next.workers.slot[i];

@@ -310,6 +310,11 @@ static void tell_waiting(struct planner *p, const struct coordinator_view *view,
                   "too few workers found a node within elasticity.startTimeout; trying again in %lld s",
                   (long long)((p->next.workers.retry_ms - p->s->now_ms + OP_ROUGH_S * 1000 - 1) /
                               (OP_ROUGH_S * 1000) * OP_ROUGH_S));
+    else if (!plan_live(&p->next) && p->s->now_ms < plan_fenced_until(p))
+        say_state(p, "Waiting", "%s; the one before may still run the program%s", workers,
+                  p->next.workers.stray.answered
+                      ? ": the next one comes when it has ended"
+                      : ", where nobody sees it: the next one comes when it has to have stopped");
     else if (held_up) {
         if (laggard->index < 0)
             snprintf(who, sizeof who, "the coordinator");
@@ -472,6 +477,8 @@ static bool all_gone(const struct planner *p)
 
 static const char *how_it_ends(const struct planner *p)
 {
+    if (p->job->freezes)
+        return "a snapshot of the program's processes is made, and the worker ends";
     return p->job->stepless ? "the program's processes are told to end, and the workers with them"
                             : "the workers save a checkpoint and end";
 }
@@ -496,7 +503,9 @@ static void tell_suspend(struct planner *p)
         return;
     }
     if (p->next.checkpoint.known)
-        say_state(p, "Suspended", "suspended; the last checkpoint is of step %lld",
+        say_state(p, "Suspended",
+                  p->job->freezes ? "suspended; the newest snapshot is number %lld"
+                                  : "suspended; the last checkpoint is of step %lld",
                   (long long)p->next.checkpoint.step);
     else
         say_state(p, "Suspended", "suspended");

@@ -10,6 +10,7 @@
 #include "common/job/field.h"
 #include "common/wire/json.h"
 #include "operator/core/objects.h"
+#include "operator/core/pod_frozen.h"
 #include "operator/core/pod_inherit.h"
 #include "operator/core/pod_parts.h"
 #include "operator/core/pod_program.h"
@@ -365,6 +366,20 @@ static void set_volumes(const struct making *m, struct js *container)
                                       .any_user = m->settings->leave_uid});
 }
 
+/* The worker's pod of a program of which snapshots are made. */
+static bool is_frozen(const struct making *m)
+{
+    return runs_program(m) && m->job->freezes;
+}
+
+static void set_frozen(const struct making *m, struct js *container)
+{
+    char older[OP_NAME_MAX];
+    const char *name = js_as_string(read_at(m->job_spec, "checkpoint.processKeyRef.name"));
+    text_copy(older, sizeof older, name ? name : "");
+    pod_frozen_place(m->pod_spec, container, name ? older : NULL);
+}
+
 /* What all pods of a job have in common. */
 static int complete(const struct making *m, struct js **ret_container)
 {
@@ -374,6 +389,8 @@ static int complete(const struct making *m, struct js **ret_container)
     js_set_string(m->pod_spec, "restartPolicy", "Never");
     part_default_bool(m->pod_spec, "automountServiceAccountToken", false);
     part_default_bool(m->pod_spec, "enableServiceLinks", false);
+    if (is_frozen(m))
+        pod_frozen_rights(container, m->settings->snapshots.filter);
     part_security(m->pod_spec, m->settings->leave_uid);
     if (!runs_program(m)) /* which writes where it likes, unless the template says otherwise */
         part_read_only_root(container);
@@ -483,6 +500,11 @@ static void set_what_job(const struct making *m, struct js *container, const str
         snprintf(begun, sizeof begun, "%lld", (long long)m->job->status.ring.begun);
         part_variable(container, "RINGMASTER_POD_GENERATION", begun);
     }
+    if (m->job->freezes && m->job->status.workers.slot[0].attempt > 0) {
+        char attempt[16];
+        snprintf(attempt, sizeof attempt, "%d", m->job->status.workers.slot[0].attempt);
+        part_variable(container, "RINGMASTER_POD_ATTEMPT", attempt);
+    }
     set_saves(&m->job->status, container);
 }
 
@@ -555,6 +577,8 @@ static int make_worker(const struct making *m, int index, int attempt, const str
         part_node_agent(container, m->settings->node_port);
     request_cache(m, container);
     part_port(container, "metrics", OP_WORKER_METRICS_PORT);
+    if (is_frozen(m))
+        set_frozen(m, container);
     set_capacity(m, elsewhere);
     set_worker_command(m, container, index, attempt);
     return 0;

@@ -142,6 +142,13 @@ struct op_unfit {
     struct op_names types, nodes;
 };
 
+/* Of a job of whose processes snapshots are made: workers that are wanted no more, and of which nobody has
+ * seen that their programs ended. */
+struct op_stray {
+    bool answered;     /* a coordinator may still give one of them answers */
+    int64_t silent_ms; /* since then it can't have; 0: there are none, or one may be answered */
+};
+
 /* What the job's containers run, from the first of them that ran until the job is suspended: by digest where
  * the kubelet told it. "": not known yet. Pods that come later run the same, whatever image the template's
  * tag, or the operator, stands for by then. bundle: out of which Ringmaster's programs came into the workers'
@@ -211,6 +218,7 @@ struct job_status {
         int64_t retry_ms;  /* too few were scheduled in time: none is made before this; 0 */
         struct op_unfit unfit;
         struct op_names left; /* machines that workers left because these were told that they may go */
+        struct op_stray stray;
         struct op_slot slot[RM_WORKERS_MAX];
     } workers;
     struct {

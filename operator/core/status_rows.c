@@ -241,6 +241,8 @@ static const struct status_row workers_rows[] = {
     {"unfitInstanceTypes", .kind = ROW_NAMES, STATUS_AT(workers.unfit.types)},
     {"unfitNodes", .kind = ROW_NAMES, STATUS_AT(workers.unfit.nodes)},
     {"leftNodes", .kind = ROW_NAMES, STATUS_AT(workers.left)},
+    {"strayAnswered", .kind = ROW_FLAG, .when = ROW_SET, STATUS_AT(workers.stray.answered)},
+    {"straySilentTime", .kind = ROW_INSTANT, STATUS_AT(workers.stray.silent_ms)},
     {0},
 };
 

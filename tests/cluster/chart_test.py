@@ -145,6 +145,16 @@ def test_on_openshift_no_pod_is_told_as_whom_to_run(helm):
     assert "--leave-uid" not in render(helm)
 
 
+def test_snapshots_of_processes_are_allowed_where_that_is_asked_for(helm, home):
+    def options(*settings):
+        return [option for option in operator_pod(helm, home, *settings)[1]["args"] if "snapshot" in option]
+
+    filtered = "processSnapshots.seccompProfile=ringmaster/snapshots.json"
+    assert options() == [] and options(filtered) == []
+    assert options("processSnapshots.enabled=true") == ["--process-snapshots"]
+    assert options("processSnapshots.enabled=true", filtered) == ["--process-snapshots", "--snapshot-filter=ringmaster/snapshots.json"]
+
+
 def test_a_nodes_agent_has_its_machines_network_and_nothing_else(helm, api_cluster):
     assert "ringmaster-node" not in render(helm) and "--node-agent-port" not in render(helm)
     with pytest.raises(RuntimeError, match="nodeAgent.namespace is the release's own"):

@@ -53,7 +53,12 @@ static int publish(struct object_store *store, int folder, char **argv, struct e
         .store = store, .run = run, .key = key, .chance = crypto_seed(), .folder = folder};
     int result = frozen_publish(&publication, m, err);
     if (result == 0)
-        result = frozen_settle(store, run, m->number, (int)number(argv[6]), err);
+        result = frozen_settle(&(struct frozen_settling){.store = store,
+                                                         .run = run,
+                                                         .keys = {.own = key},
+                                                         .number = m->number,
+                                                         .keep = (int)number(argv[6])},
+                               err);
     free(m);
     return result < 0 ? -1 : 0;
 }

@@ -40,11 +40,6 @@ struct frozen_publication {
  * and stays. */
 int frozen_publish(const struct frozen_publication *p, struct frozen_manifest *m, struct error *err);
 
-/* Which older ones go for that one, by the rule for checkpoints (keep_rule.h), once it has been read back.
- * 1: done; 0: nothing is to go, and nothing was read; -1: nothing went. What was never finished and is older
- * goes as well. */
-int frozen_settle(struct object_store *store, const char *run, int64_t number, int keep, struct error *err);
-
 struct frozen_entry {
     char name[CHECKPOINT_NAME_MAX];
     int64_t number, bytes;
@@ -73,6 +68,23 @@ struct frozen_keys {
     const uint8_t *own;   /* (RM_HASH_BYTES) */
     const uint8_t *older; /* of the job that checkpoint.processKeyRef names; NULL: none */
 };
+
+/* Of a manifest that was read. */
+bool frozen_is_sealed_by_one(const struct frozen_manifest *m, const struct frozen_keys *keys);
+
+struct frozen_settling {
+    struct object_store *store;
+    const char *run; /* as in frozen_publication */
+    struct frozen_keys keys;
+    int64_t number; /* the one that was published */
+    int keep;
+};
+
+/* Which older ones go for that one, by the rule for checkpoints (keep_rule.h), once it has been read back.
+ * 1: done; 0: nothing is to go, and nothing was read; -1: nothing went. What was never finished and is older
+ * goes as well. What neither key has sealed can't be gone on from: it does not count, and is not ours to
+ * delete. */
+int frozen_settle(const struct frozen_settling *s, struct error *err);
 
 struct frozen_choice {
     bool found;

@@ -314,7 +314,7 @@ int frozen_refuse_ground(const struct frozen_ground *there, const struct frozen_
                          struct error *err)
 {
     char missing[64];
-    if (strcmp(there->image, here->image) != 0)
+    if (*there->image && *here->image && strcmp(there->image, here->image) != 0)
         return err_set(err, ERR_MACHINE,
                        "it was frozen in image %.60s, and this is %.60s: what it has open would be other "
                        "files; give the job its image back",

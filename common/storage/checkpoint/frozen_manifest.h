@@ -74,8 +74,8 @@ int64_t frozen_piece_bytes(int64_t bytes);
 int frozen_pieces(int64_t bytes, int64_t piece_bytes);
 int64_t frozen_piece_length(const struct frozen_manifest *m, int piece);
 
-/* ERR_MACHINE with a sentence where what was frozen there can't live here: another image, another kind of
- * machine, a processor that lacks something, an older CRIU. Pure. */
+/* ERR_MACHINE with a sentence where what was frozen there can't live here: another image (where both are
+ * known), another kind of machine, a processor that lacks something, an older CRIU. Pure. */
 int frozen_refuse_ground(const struct frozen_ground *there, const struct frozen_ground *here,
                          struct error *err);
 

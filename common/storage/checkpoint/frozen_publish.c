@@ -259,26 +259,27 @@ int frozen_publish(const struct frozen_publication *p, struct frozen_manifest *m
 
 /* --- which stay --- */
 
-static bool is_readable(struct object_store *store, int64_t number, struct frozen_manifest *m)
+/* Its job could go on from it: its manifest says so, with the right seal. */
+static bool is_ours(const struct frozen_settling *s, int64_t number, struct frozen_manifest *m)
 {
     char name[CHECKPOINT_NAME_MAX];
     frozen_name(name, number);
-    return frozen_manifest(store, name, m, NULL) == 0;
+    return frozen_manifest(s->store, name, m, NULL) == 0 && frozen_is_sealed_by_one(m, &s->keys);
 }
 
 /* All numbers with the rule's answer, newest first; the caller frees. NULL: nobody knows. */
-static struct keep_entry *find_standing(struct object_store *store, int64_t published, int keep,
-                                        struct frozen_manifest *m, int *ret_count)
+static struct keep_entry *find_standing(const struct frozen_settling *s, struct frozen_manifest *m,
+                                        int *ret_count)
 {
     int64_t *numbers;
-    if (frozen_files_numbers(store, &numbers, ret_count, NULL) < 0)
+    if (frozen_files_numbers(s->store, &numbers, ret_count, NULL) < 0)
         return NULL;
     struct keep_entry *entry = calloc((size_t)*ret_count + 1, sizeof *entry);
     for (int i = 0; entry && i < *ret_count; i++)
-        entry[i] = (struct keep_entry){
-            .step = numbers[i], .readable = numbers[i] <= published && is_readable(store, numbers[i], m)};
+        entry[i] = (struct keep_entry){.step = numbers[i],
+                                       .readable = numbers[i] <= s->number && is_ours(s, numbers[i], m)};
     if (entry)
-        keep_rule(entry, *ret_count, published, keep);
+        keep_rule(entry, *ret_count, s->number, s->keep);
     free(numbers);
     return entry;
 }
@@ -296,8 +297,8 @@ static void remove_beyond(struct object_store *store, const struct keep_entry *e
     }
 }
 
-static int settle_entries(struct object_store *store, const char *run, int64_t number,
-                          const struct keep_entry *entry, int count, struct error *err)
+static int settle_entries(const struct frozen_settling *s, const struct keep_entry *entry, int count,
+                          struct error *err)
 {
     char name[CHECKPOINT_NAME_MAX];
     int beyond = 0;
@@ -305,30 +306,30 @@ static int settle_entries(struct object_store *store, const char *run, int64_t n
         beyond += entry[i].goes;
     if (!beyond)
         return 0;
-    frozen_name(name, number);
-    object_pass_caches(store, true);
-    int result = frozen_verify(store, name, err);
-    object_pass_caches(store, false);
+    frozen_name(name, s->number);
+    object_pass_caches(s->store, true);
+    int result = frozen_verify(s->store, name, err);
+    object_pass_caches(s->store, false);
     if (result < 0)
-        return err_wrap(err, "%s, read back before an older one goes", object_uri(store));
+        return err_wrap(err, "%s, read back before an older one goes", object_uri(s->store));
     FAULT("frozen-read-back");
-    if (run && owner_check(store, run, err) < 0)
+    if (s->run && owner_check(s->store, s->run, err) < 0)
         return -1;
-    remove_beyond(store, entry, count);
+    remove_beyond(s->store, entry, count);
     return 1;
 }
 
-int frozen_settle(struct object_store *store, const char *run, int64_t number, int keep, struct error *err)
+int frozen_settle(const struct frozen_settling *s, struct error *err)
 {
     int count;
     struct frozen_manifest *m = malloc(sizeof *m);
-    struct keep_entry *entry = m ? find_standing(store, number, keep, m, &count) : NULL;
+    struct keep_entry *entry = m ? find_standing(s, m, &count) : NULL;
     free(m);
     if (!entry)
         return 0; /* the next one is settled in its place */
-    int result = settle_entries(store, run, number, entry, count, err);
+    int result = settle_entries(s, entry, count, err);
     free(entry);
     if (result >= 0)
-        frozen_files_collect(store, number);
+        frozen_files_collect(s->store, s->number);
     return result;
 }

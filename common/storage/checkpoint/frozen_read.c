@@ -72,7 +72,7 @@ int frozen_list(struct object_store *store, struct frozen_list *ret, struct erro
 
 /* --- whose it is --- */
 
-static bool is_sealed(const struct frozen_manifest *m, const struct frozen_keys *keys)
+bool frozen_is_sealed_by_one(const struct frozen_manifest *m, const struct frozen_keys *keys)
 {
     return frozen_is_sealed_by(m, keys->own) || (keys->older && frozen_is_sealed_by(m, keys->older));
 }
@@ -94,7 +94,7 @@ static int try_number(struct frozen_choosing *c, int64_t number, struct error *e
     int found = read_one(c->store, name, c->ret, &why, err);
     if (found < 0)
         return -1;
-    if (found && is_sealed(c->ret, c->keys))
+    if (found && frozen_is_sealed_by_one(c->ret, c->keys))
         return 1;
     c->strange += found;
     if (found)

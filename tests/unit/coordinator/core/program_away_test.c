@@ -527,3 +527,60 @@ Test(program_away, a_failure_that_a_successor_heard_is_told_once_though_its_work
     cr_assert_not(said(&s, " go "), "%s", str_text(&s.log));
     story_end(&s);
 }
+
+static struct rdzv_settings frozen(void)
+{
+    struct rdzv_settings settings = program(2);
+    settings.alone = settings.unsupervised = true;
+    settings.workers_target = settings.workers_max = settings.lanes = 1;
+    return settings;
+}
+
+/* Worker 0 runs, and another process takes its place and has nothing to end. */
+static void is_replaced(struct story *s, const struct rdzv_settings *settings)
+{
+    story_begin(s, *settings);
+    hello(s, 0, 0);
+    answers(s, 0);
+    all_run(s, 1);
+    s->attempt[0]++;
+    hello(s, 0, 0);
+    answers(s, 0);
+}
+
+/* The word that it is replaced may not reach it. Where snapshots are made of a program it runs once. */
+Test(program_away, who_takes_a_place_begins_when_the_one_before_has_to_have_stopped)
+{
+    struct story s;
+    struct rdzv_settings settings = frozen();
+    rm_time half = settings.lost_after / 2;
+    is_replaced(&s, &settings);
+    after(&s, half);
+    beats_of(&s, 0, 1, PHASE_STOPPED);
+    after(&s, settings.lost_after - half - RM_MS);
+    cr_assert_neq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    after(&s, 2 * RM_MS);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    story_end(&s);
+    settings.alone = false;
+    is_replaced(&s, &settings);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* Its coordinator's predecessor knew the next one, and may have answered it until now. */
+Test(program_away, who_was_given_up_is_not_let_in_by_a_coordinator_that_never_saw_who_came_then)
+{
+    struct story s;
+    struct rdzv_settings settings = frozen();
+    settings.attempt_least = 2;
+    story_begin(&s, settings);
+    s.attempt[0] = 1;
+    hello(&s, 0, 0);
+    cr_assert(said(&s, "attempt 1 of worker 0 has been replaced by attempt 2"), "%s", str_text(&s.log));
+    s.attempt[0] = 2;
+    hello(&s, 0, 0);
+    answers(&s, 0);
+    all_run(&s, 1);
+    story_end(&s);
+}

@@ -159,7 +159,8 @@ struct op_plan *cast_plan(struct cast *c)
                         .sha256 = sha256_once,
                         .settings = {.worker_image = "ours:1",
                                      .operator_namespace = "ringmaster-system",
-                                     .network_policies = true}};
+                                     .network_policies = true,
+                                     .snapshots = {.allowed = c->snapshots}}};
     s.coordinator = c->coordinator_answers ? &c->coordinator : NULL;
     s.answered_ms = c->answered_ms;
     s.silence = &c->silence;

@@ -19,6 +19,7 @@ struct cast {
     int64_t answered_ms;
     struct op_silence silence;
     bool deaf;
+    bool snapshots; /* jobs may have snapshots made of their processes */
     struct op_memo memo;
     struct op_trials trials;
     struct prices prices;

@@ -13,8 +13,7 @@ static bool publish_in_child(const struct frozen_fixture *f, int keep, const cha
     cr_assert(child >= 0);
     if (!child) {
         setenv("RINGMASTER_FAULT", fault, 1);
-        _exit(frozen_fixture_try(f, NULL) < 0 ||
-              frozen_settle(fixture_store, NULL, f->number, keep, NULL) < 0);
+        _exit(frozen_fixture_try(f, NULL) < 0 || frozen_fixture_settle(f->number, keep, NULL, NULL) < 0);
     }
     cr_assert_eq(waitpid(child, &status, 0), child);
     cr_assert(WIFSIGNALED(status) ? WTERMSIG(status) == SIGKILL : WEXITSTATUS(status) == 0, "status %x",

@@ -92,6 +92,19 @@ static inline void frozen_fixture_publish(const struct frozen_fixture *f)
     cr_assert_eq(frozen_fixture_try(f, &err), 0, "%s", err.text);
 }
 
+/* As the job "mine". older: whose key it has besides, NULL: none. */
+static inline int frozen_fixture_settle(int64_t number, int keep, const char *older, struct error *err)
+{
+    uint8_t own[RM_HASH_BYTES], other[RM_HASH_BYTES];
+    frozen_fixture_key(own, "mine");
+    frozen_fixture_key(other, older ? older : "");
+    return frozen_settle(&(struct frozen_settling){.store = fixture_store,
+                                                   .keys = {.own = own, .older = older ? other : NULL},
+                                                   .number = number,
+                                                   .keep = keep},
+                         err);
+}
+
 /* The number that "mine" would go on from; 0: none, and no error. */
 static inline int64_t frozen_fixture_newest(void)
 {

@@ -157,7 +157,7 @@ Test(frozen, another_jobs_are_restored_with_its_key_alone_and_without_it_nothing
 static int settle(int64_t number, int keep)
 {
     struct error err = {0};
-    int result = frozen_settle(fixture_store, NULL, number, keep, &err);
+    int result = frozen_fixture_settle(number, keep, NULL, &err);
     cr_assert_geq(result, 0, "%s", err.text);
     return result;
 }
@@ -175,8 +175,27 @@ Test(frozen, the_newest_stay_and_what_was_never_finished_goes)
     cr_assert(!fixture_has("process-00000001") && fixture_has("process-00000003/manifest.json"));
     change_byte("process-00000004/image-0000000000000004", 5);
     struct error err = {0};
-    cr_assert_lt(frozen_settle(fixture_store, NULL, 4, 1, &err), 0);
+    cr_assert_lt(frozen_fixture_settle(4, 1, NULL, &err), 0);
     cr_assert(err.code == ERR_DATA && fixture_has("process-00000003/manifest.json"), "%s", err.text);
+}
+
+/* Whoever may write to the store could else have a job delete all that it can go on from. */
+Test(frozen, what_another_job_has_sealed_does_not_count_and_does_not_go)
+{
+    struct error err = {0};
+    frozen_fixture_publish(&(struct frozen_fixture){1, 1, 0, 100, NULL});
+    frozen_fixture_publish(&(struct frozen_fixture){2, 2, 0, 100, "theirs"});
+    frozen_fixture_publish(&(struct frozen_fixture){3, 3, 0, 100, "theirs"});
+    frozen_fixture_publish(&(struct frozen_fixture){4, 4, 0, 100, NULL});
+    cr_assert_eq(settle(4, 2), 0);
+    cr_assert(fixture_has("process-00000001/manifest.json") && fixture_has("process-00000002/manifest.json"));
+    frozen_fixture_publish(&(struct frozen_fixture){5, 5, 0, 100, NULL});
+    cr_assert_eq(settle(5, 2), 1);
+    cr_assert(!fixture_has("process-00000001") && fixture_has("process-00000004/manifest.json"));
+    cr_assert(fixture_has("process-00000002/manifest.json") && fixture_has("process-00000003/manifest.json"));
+    cr_assert_eq(frozen_fixture_settle(5, 2, "theirs", &err), 1, "%s", err.text);
+    cr_assert(!fixture_has("process-00000003") && fixture_has("process-00000004/manifest.json"),
+              "with that job's key they are this one's own");
 }
 
 Test(frozen, checkpoints_and_snapshots_do_not_see_each_other)
