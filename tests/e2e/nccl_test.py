@@ -208,17 +208,6 @@ def test_a_library_built_without_tls_sums_without_the_key_and_that_is_said(tmp_p
     assert run.stderr.count(SWITCHED) == 2, run.tail()
 
 
-def test_a_new_trainer_beside_a_library_without_tls_is_no_failure(tmp_path, finish):
-    """The others say that the key is of no use, and rank 0's id is one without: so also where the new one is rank 0."""
-    last = 4 * LAST
-    run = finish(job(tmp_path, 2, trainer__steps=last), "--drill", f"trainer:1@{LAST + 2}", "--drill", f"trainer:0@{2 * LAST + 4}",
-                 env=with_nccl(tmp_path, "2.32", "no-tls"))
-    gpu_test.told(run, last)
-    sound(run)
-    assert run.stderr.count(FAILED) == 2 and OVER not in run.stderr, run.tail()
-    assert run.stderr.count(KEYLESS) == 4 and run.stderr.count(SWITCHED) == 6, run.tail()
-
-
 def test_who_may_not_go_without_the_key_says_so_and_the_words_stay_with_tcp(tmp_path, finish, alone):
     env = the_first_with(tmp_path, with_nccl(tmp_path, "2.32", "no-tls"), RINGMASTER_NCCL_NEEDS_KEY="1")
     run = finish(job(tmp_path, 2), env=env)

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/base/time.h"
@@ -317,7 +316,7 @@ static bool is_stopped(pid_t pid)
 }
 
 /* Another process stops this one for so long. */
-static void stop_and_go_on(const struct timespec *how_long)
+static void stop_and_go_on(int ms)
 {
     const pid_t self = getpid(), other = fork();
     cr_assert(other >= 0);
@@ -325,7 +324,7 @@ static void stop_and_go_on(const struct timespec *how_long)
         kill(self, SIGSTOP);
         while (!is_stopped(self))
             poll(NULL, 0, TURN_MS);
-        nanosleep(how_long, NULL);
+        poll(NULL, 0, ms);
         kill(self, SIGCONT);
         _exit(0);
     }
@@ -335,18 +334,18 @@ static void stop_and_go_on(const struct timespec *how_long)
 /* So often that it happens in a rest, and not in a question to NCCL alone, which may take what it takes. */
 Test(nccl, a_sum_tells_how_long_its_process_stood_still)
 {
-    static const struct timespec how_long = {.tv_nsec = 50000000};
+    enum { STOPPED_MS = 50 };
     struct party p;
     party_open(&p, 22809, 2, "");
     connect_all(&p);
     wait_for_all(&p, TRANSPORT_READY);
     sum_begin(&p.rank[0], WORDS);
     for (int turn = 0; turn < 6; turn++)
-        stop_and_go_on(&how_long);
+        stop_and_go_on(STOPPED_MS);
     sum_begin(&p.rank[1], WORDS);
     for (int i = 0; i < p.world; i++)
         pthread_join(p.rank[i].thread, NULL);
-    cr_assert_geq(p.rank[0].still, 50 * RM_MS);
+    cr_assert_geq(p.rank[0].still, STOPPED_MS * RM_MS);
     expect_sum(&p, 0);
     party_close(&p);
 }
