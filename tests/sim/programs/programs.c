@@ -1,4 +1,4 @@
-/* sim-programs [--seeds A..B] [--trace] [--plant BUG --expect-found]
+/* sim-programs [--seeds A..B] [--frozen] [--trace] [--plant BUG --expect-found]
  *
  * The seeded simulator of jobs that run a user's program: the shipped cores of coordinator, agents and
  * launchers in virtual time, as in pods. Around them are models: a network that delays, keeps the order
@@ -21,7 +21,7 @@ static const rm_time heartbeat = 200 * RM_MS, lost_after = SIM_LOST_AFTER, form_
 static const rm_time stuck_most = 12 * RM_S; /* longer than anybody is given to answer a stop */
 static const rm_time harm_until = 20 * RM_S, all_over = 300 * RM_S;
 static const char *const plants[PLANTS] = {
-    "", "gone-early", "count-anew", "left-behind", "notice-late", "withdrawal-unsaid"};
+    "", "gone-early", "count-anew", "left-behind", "notice-late", "withdrawal-unsaid", "runs-on", "unfenced"};
 
 static struct rdzv_out *coordinator_out;
 static struct agent_out *agent_out;
@@ -129,6 +129,7 @@ static void start_processes(struct sim *sim, int node)
                                          .number = ++sim->started};
         plan_end(sim, node, i);
     }
+    frozen_starts(sim, node);
 }
 
 static void term_processes(struct sim *sim, int node)
@@ -282,6 +283,7 @@ static void close_connection(struct sim *sim, int node)
         return;
     add(sim, in_order(sim, &n->to_coordinator_at, 2 * RM_MS), CLOSED_AT_COORDINATOR, node, n->conn);
     n->conn = -1;
+    frozen_forgets(sim, node);
 }
 
 /* With all that is on it, at once. */
@@ -299,7 +301,7 @@ void node_dies(struct sim *sim, int node, bool silently)
     agent_free(n->agent);
     n->agent = NULL;
     sim->taken[n->worker] = !n->replaced;
-    if (!sim->over && !n->replaced)
+    if (!sim->over && !n->replaced && !sim->frozen.on)
         add(sim, sim->now + between(sim, 100 * RM_MS, 3 * RM_S), NODE_STARTS, n->worker, n->attempt + 1);
     notice_makes_owed(sim);
 }
@@ -401,6 +403,7 @@ static void node_starts(struct sim *sim, int worker, int attempt)
                                       .retry_first = 20 * RM_MS,
                                       .retry_most = 300 * RM_MS};
     *n = (struct node){.alive = true, .worker = worker, .attempt = attempt, .conn = -1, .ticks_at = RM_NEVER};
+    frozen_made(sim, node);
     n->agent = agent_open(&settings);
     agent_event(sim, node, &(struct agent_event){.kind = AGENT_START});
 }
@@ -418,6 +421,7 @@ static int node_of(const struct sim *sim, int conn)
 static void disconnect(struct sim *sim, int node)
 {
     struct node *n = &sim->node[node];
+    frozen_forgets(sim, node);
     if (n->conn < 0)
         return;
     add(sim, in_order(sim, &n->to_agent_at, 2 * RM_MS), CLOSED_AT_AGENT, node, n->conn);
@@ -433,6 +437,12 @@ static void coordinator_dies(struct sim *sim)
     }
 }
 
+void coordinator_goes(struct sim *sim, rm_time away)
+{
+    coordinator_dies(sim);
+    add(sim, sim->now + away, COORDINATOR_STARTS, 0, 0);
+}
+
 static void coordinator_acts(struct sim *sim, const struct rdzv_action *a)
 {
     check_action(sim, a);
@@ -441,6 +451,7 @@ static void coordinator_acts(struct sim *sim, const struct rdzv_action *a)
         if (node < 0 || sim->node[node].cut)
             continue;
         trace(sim, "coordinator", node, a->send.message);
+        frozen_told(sim, node, a->send.message);
         add(sim, in_order(sim, &sim->node[node].to_agent_at, 2 * RM_MS), TO_AGENT, node, a->send.conn[i])
             ->message = copy(a->send.message);
     }
@@ -472,6 +483,7 @@ static void coordinator_starts(struct sim *sim)
     sim->settings.term = ++sim->term;
     sim->settings.predecessor = (struct rdzv_predecessor){
         .given = sim->term > 1, .told = -1, .evaluated = -1, .saved = -1, .begun = sim->term > 1};
+    sim->settings.attempt_least = sim->frozen.on ? sim->attempt[0] : 0;
     sim->tick_at = RM_NEVER;
     memset(sim->failures, 0, sizeof sim->failures); /* what its predecessor was told nobody knows */
     notice_forgets(sim);
@@ -517,10 +529,8 @@ static void harm(struct sim *sim)
     if (!harm_is_over(sim))
         add(sim, sim->now + between(sim, 50 * RM_MS, 4 * RM_S), HARM, 0, 0);
     uint64_t what = prng_below(&sim->chance, 7);
-    if (what == 4 && sim->rdzv && sim->term < TERMS_MAX - 1) {
-        coordinator_dies(sim);
-        add(sim, sim->now + between(sim, 50 * RM_MS, 2 * RM_S), COORDINATOR_STARTS, 0, 0);
-    }
+    if (what == 4 && sim->rdzv && sim->term < TERMS_MAX - 1)
+        coordinator_goes(sim, between(sim, 50 * RM_MS, 2 * RM_S));
     if (!n->alive || what == 4)
         return;
     sim->harms++;
@@ -568,6 +578,7 @@ static void to_coordinator(struct sim *sim, const struct ev *e)
     else
         coordinator_event(sim,
                           &(struct rdzv_event){.kind = RDZV_MESSAGE, .conn = e->b, .message = e->message});
+    frozen_heard(sim, e);
 }
 
 static void to_agent(struct sim *sim, const struct ev *e)
@@ -617,7 +628,8 @@ static void dispatch(struct sim *sim, const struct ev *e)
         to_agent(sim, e);
         break;
     case PROCESS_ENDS:
-        process_ends(sim, e->a, e->b, e->c / 256, e->c % 256);
+        if (!frozen_waits(sim, e))
+            process_ends(sim, e->a, e->b, e->c / 256, e->c % 256);
         break;
     case LEFT_GONE:
         left_gone(sim, e->a, e->b);
@@ -651,6 +663,14 @@ static void dispatch(struct sim *sim, const struct ev *e)
     case MACHINE_GOES:
     case EASE:
         notice_happens(sim, e);
+        break;
+    case FROZEN_LOOK:
+    case FROZEN_HARM:
+    case FROZEN_SEEN:
+    case FROZEN_ANSWER:
+    case FROZEN_DUMP:
+    case FROZEN_PUBLISH:
+        frozen_happens(sim, e);
         break;
     default:
         to_launcher(sim, e);
@@ -706,17 +726,21 @@ static void clean_up(struct sim *sim)
         free(sim->queue[i].message);
 }
 
-static bool run(struct sim *sim, uint64_t seed, enum plant plant, bool traced)
+static bool run(struct sim *sim, uint64_t seed, enum plant plant, bool traced, bool frozen)
 {
     *sim = (struct sim){.chance = seed, .plant = plant, .trace = traced, .now = RM_S};
     settle_scenario(sim);
-    notice_draw(sim, seed);
-    wall_draw(sim, seed);
+    if (frozen) {
+        frozen_draw(sim, seed);
+    } else {
+        notice_draw(sim, seed);
+        wall_draw(sim, seed);
+    }
     coordinator_starts(sim);
-    for (int w = 0; w < WORKERS; w++)
+    for (int w = 0; w < (frozen ? 1 : WORKERS); w++)
         node_starts(sim, w, 1);
     rm_time first = one_in(sim, 4) ? between(sim, 0, 12 * RM_MS) : between(sim, 50 * RM_MS, 4 * RM_S);
-    if (!sim->notices.calm)
+    if (!sim->notices.calm && !frozen)
         add(sim, sim->now + first, HARM, 0, 0);
     while (!sim->over && !sim->violation[0]) {
         struct ev e = take_first(sim);
@@ -741,9 +765,9 @@ static int plant_of(const char *name)
 int main(int argc, char **argv)
 {
     uint64_t first = 1, last = 300, failed = 0;
-    int64_t generations = 0, harms = 0, parted = 0;
+    int64_t generations = 0, harms = 0, parted = 0, unseen = 0;
     int plant = PLANT_NONE;
-    bool traced = false, wanted = false;
+    bool traced = false, wanted = false, frozen = false;
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--seeds") && i + 1 < argc &&
             sscanf(argv[++i], "%" SCNu64 "..%" SCNu64, &first, &last) == 1)
@@ -751,6 +775,7 @@ int main(int argc, char **argv)
         else if (!strcmp(argv[i], "--plant") && i + 1 < argc)
             plant = plant_of(argv[++i]);
         traced = traced || !strcmp(argv[i], "--trace");
+        frozen = frozen || !strcmp(argv[i], "--frozen");
         wanted = wanted || !strcmp(argv[i], "--expect-found");
     }
     static struct sim sim;
@@ -758,16 +783,17 @@ int main(int argc, char **argv)
     agent_out = calloc(1, sizeof *agent_out);
     launch_out = calloc(1, sizeof *launch_out);
     for (uint64_t seed = first; seed <= last && plant >= 0 && !(wanted && failed); seed++) {
-        bool good = run(&sim, seed, (enum plant)plant, traced);
+        bool good = run(&sim, seed, (enum plant)plant, traced, frozen);
         if (!good && failed++ < 5)
             printf("seed %" PRIu64 ": %s (at %.4f s)\n", seed, sim.violation, (double)sim.now / RM_S);
         generations += sim.generations;
         harms += sim.harms;
         parted += sim.parted;
+        unseen += sim.frozen.unseen_ends;
     }
     printf("%" PRIu64 " of %" PRIu64 " seeds failed; %" PRId64 " generations, %" PRId64
-           " of them parted, %" PRId64 " harms\n",
-           failed, last - first + 1, generations, parted, harms);
+           " of them parted, %" PRId64 " harms, %" PRId64 " ends that nobody saw\n",
+           failed, last - first + 1, generations, parted, harms, unseen);
     free(coordinator_out);
     free(agent_out);
     free(launch_out);

@@ -26,6 +26,8 @@ enum plant {
     PLANT_LEFT_BEHIND,
     PLANT_NOTICE_LATE,       /* who tells of a machine's end tells of a later moment */
     PLANT_WITHDRAWAL_UNSAID, /* that a machine does not go after all is told to nobody */
+    PLANT_RUNS_ON,           /* --frozen: an agent that hears nothing lets its program run */
+    PLANT_UNFENCED, /* --frozen: the next pod is made at once; the coordinator still keeps the two apart */
     PLANTS
 };
 
@@ -52,6 +54,12 @@ enum kind {
     NOTICE_HEARD, /* a: node, b: enum msg_notice_word */
     MACHINE_GOES, /* a: node */
     EASE,         /* a: node: whoever makes pods asks for it, and goes on asking */
+    FROZEN_LOOK,  /* whoever makes pods looks at the last one */
+    FROZEN_HARM,
+    FROZEN_SEEN,    /* a: node: the API server hears of its machine again */
+    FROZEN_ANSWER,  /* a: node, b: connection */
+    FROZEN_DUMP,    /* a: node, b: its tree */
+    FROZEN_PUBLISH, /* likewise */
 };
 
 struct ev {
@@ -89,6 +97,14 @@ struct node {
     int nodes_then;                /* machines that there had been when it was told */
     bool goes;                     /* the coordinator has heard that it will, and trains on */
     bool replaced;                 /* another one is made in its place, or was */
+    /* Of a job of which snapshots are made: */
+    rm_time answered_at, unseen_at, patience;
+    bool listed;         /* the coordinator has its connection */
+    bool wanted;         /* and has told it to go */
+    bool unseen;         /* the API server hears nothing of its machine */
+    bool given_up;       /* another one is to be made in its place */
+    bool refused;        /* somebody else has published its number */
+    int number, follows; /* the snapshot that it is at; of its start, counted */
 };
 
 struct sim {
@@ -139,6 +155,16 @@ struct sim {
         int world, going;
         bool has[WORKERS + 1]; /* by worker */
     } formed, went;
+    struct sim_frozen {
+        bool on, coming;   /* coming: a pod is made */
+        uint64_t chance;   /* apart from the rest, as above */
+        int newest;        /* number of the newest snapshot; 0: none */
+        int starts;        /* of the program, from a snapshot or not */
+        int pod;           /* the node of the newest pod... */
+        rm_time silent_at; /* ...and since when it can have had no answer; 0: it may have */
+        int64_t unseen_ends;
+        struct msg_generation told; /* which was told to go last */
+    } frozen;
     char violation[256], end_why[200];
 };
 
@@ -167,6 +193,19 @@ void wall_draw(struct sim *sim, uint64_t seed);
 /* The generation of that node's launcher has both, and the wall stands: nobody gets through the rendezvous.
  */
 bool wall_parts(const struct sim *sim, int node);
+
+void coordinator_goes(struct sim *sim, rm_time away);
+
+/* programs_frozen.c: snapshots of the program are made; the others do nothing where it is not drawn */
+void frozen_draw(struct sim *sim, uint64_t seed);
+void frozen_happens(struct sim *sim, const struct ev *e); /* FROZEN_LOOK to FROZEN_PUBLISH */
+void frozen_made(struct sim *sim, int node);
+void frozen_starts(struct sim *sim, int node);          /* its processes have */
+bool frozen_waits(struct sim *sim, const struct ev *e); /* PROCESS_ENDS: later, it stands still */
+void frozen_heard(struct sim *sim, const struct ev *e); /* the coordinator does */
+void frozen_told(struct sim *sim, int node, const struct message *m);
+void frozen_forgets(struct sim *sim, int node); /* the coordinator has its connection no more */
+void frozen_lost(struct sim *sim, int attempt); /* it says that it lost it */
 
 /* programs_check.c */
 __attribute__((format(printf, 2, 3))) void violate(struct sim *sim, const char *format, ...);

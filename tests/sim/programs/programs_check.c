@@ -24,7 +24,8 @@ void check_start(struct sim *sim, int node, const struct launch_ring *ring)
         for (int i = 0; i < PROCESSES; i++) {
             const struct process *p = &sim->node[k].process[i];
             bool other = generation_compare(p->generation, ring->generation) != 0;
-            if (p->alive && (k == node || (other && !sim->node[k].excused)))
+            bool told = other && !sim->node[k].excused && !sim->frozen.on; /* which has its own rule */
+            if (p->alive && (k == node || told))
                 violate(sim,
                         "generation %" PRId64 ".%" PRId64 " starts while one of %" PRId64 ".%" PRId64
                         " lives on node %d",
@@ -113,6 +114,8 @@ void check_action(struct sim *sim, const struct rdzv_action *a)
     if (a->kind != RDZV_TELL)
         return;
     sim->lost = sim->lost || a->tell->kind == TELL_WORKER_LOST;
+    if (sim->frozen.on && a->tell->kind == TELL_WORKER_LOST)
+        frozen_lost(sim, a->tell->attempt);
     if (a->tell->kind == TELL_WORKER_QUARANTINED)
         notice_quarantined(sim, a->tell->worker);
     if (a->tell->kind == TELL_WORKER_QUARANTINED && strstr(a->tell->text, "exit code"))
