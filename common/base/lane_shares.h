@@ -17,7 +17,7 @@ struct lane_shares {
     int count[RM_WORKERS_MAX]; // (world)
 };
 
-/* Of a ring: only behind them its lanes may follow how fast its ranks are (trainer/core/pace.h). */
+/* A ring makes so many before its lanes may follow how fast its ranks are (trainer/core/pace.h). */
 enum { SHARES_USUAL_STEPS = 15 };
 
 /* The usual ones: as many for each as for any other, or one less. */

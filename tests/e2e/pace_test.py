@@ -8,6 +8,7 @@ import urllib.request
 
 import pytest
 
+import cpu_rig
 import rig
 from elastic_program_test import check_ended_with, hash_of_an_undisturbed_run, squares_job, squares_program  # noqa: F401  (fixtures among them)
 
@@ -81,6 +82,18 @@ def test_a_slow_worker_gets_fewer_lanes_and_is_told_of_and_the_bits_are_the_same
     rig.check_steps(run, last=FIELDS["trainer__steps"])
     complete = run.the("complete")
     assert complete["weightsSha256"] == reference(**FIELDS)[0] and complete["exact"] is True, run.tail()
+
+
+def test_a_worker_that_its_cpu_limit_holds_up_is_told_of_with_that_reason(tmp_path, launch):
+    run = launch(rig.make_job(tmp_path, **FIELDS))
+    run.read_until("ringFormed")
+    with cpu_rig.quota(1000, 20000) as limit:
+        limit(pid_of(run, 1))
+        told = run.read_until("workerSlow")
+        assert told["worker"] == 1 and told["cause"].endswith("times as long as most: its CPU limit holds it up"), told
+        assert rig.until(lambda: paces_of(run).get(1, {}).get("slowBy"), "its status says so", rig.DEADLINE_S) == "cpuLimit"
+        run.wait()
+    assert run.code == 0, run.tail()
 
 
 def test_where_sums_depend_on_whose_lanes_they_are_shares_stay(tmp_path, launch):

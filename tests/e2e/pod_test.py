@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import cpu_rig
 import pod_rig
 import rig
 
@@ -76,23 +77,8 @@ def test_a_pod_whose_volume_is_not_mounted_takes_no_part_and_the_others_train_to
 @pytest.fixture(name="one_core")
 def fixture_one_core():
     """one_core(pid): from now on this process and those that it starts have a CPU quota of one core, as from a container's limit."""
-    root = Path("/sys/fs/cgroup")
-    old = (root / "cpu/cpu.cfs_quota_us").parent.is_dir()
-    group = root / ("cpu" if old else "") / f"ringmaster-test-{os.getpid()}"
-    quota = {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "100000"} if old else {"cpu.max": "100000 100000"}
-    try:
-        group.mkdir()
-        for name, value in quota.items():
-            (group / name).write_text(value, encoding="ascii")
-    except OSError as why:
-        if group.is_dir():
-            group.rmdir()
-        pytest.skip(f"no CPU quota to be had here: {why}")
-    yield lambda pid: (group / "cgroup.procs").write_text(str(pid), encoding="ascii")
-    for pid in (group / "cgroup.procs").read_text(encoding="ascii").split():
-        os.kill(int(pid), signal.SIGKILL)
-    rig.until(lambda: not (group / "cgroup.procs").read_text(encoding="ascii"), "nobody is left in the group")
-    group.rmdir()
+    with cpu_rig.quota(100000) as put:
+        yield put
 
 
 def computing_threads(pid):
