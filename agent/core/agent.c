@@ -394,12 +394,17 @@ static bool is_for_us(const struct agent *st, const struct message *m)
     return m->term >= st->term && !(st->settings.launcher && of_store);
 }
 
+static void obey_answer(struct agent *st, const struct message *m, rm_time now, struct agent_out *out)
+{
+    obey_term(st, m->term);
+    hear_answer(st, m, now, out);
+}
+
 static void on_control(struct agent *st, const struct message *m, rm_time now, struct agent_out *out)
 {
     if (!is_for_us(st, m))
         return;
-    obey_term(st, m->term);
-    hear_answer(st, m, now, out);
+    obey_answer(st, m, now, out);
     switch (m->type) {
     case MSG_WELCOME:
         on_welcome(st, now, out);

@@ -53,6 +53,9 @@ static void checkpoint_text(const struct message *m, struct str *out)
     case MSG_PUBLISHED:
         str_addf(out, " step=%" PRId64 "%s", m->published.step, m->published.final ? " final" : "");
         break;
+    case MSG_FROZEN:
+        str_addf(out, " number=%" PRId64 " \"%s\"", m->frozen.number, m->frozen.why);
+        break;
     case MSG_SAVE_WAITS:
         str_addf(out, " step=%" PRId64 " \"%s\"", m->save_waits.step, m->save_waits.why);
         break;
@@ -179,9 +182,6 @@ static void body_text(const struct message *m, struct str *out)
         break;
     case MSG_REPORTED:
         reported_text(&m->reported, out);
-        break;
-    case MSG_FROZEN:
-        str_addf(out, " number=%" PRId64 " \"%s\"", m->frozen.number, m->frozen.why);
         break;
     case MSG_UP:
         str_addf(out, " holds=%s", state_text(&m->up.state, state));
