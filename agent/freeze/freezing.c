@@ -208,7 +208,12 @@ static void fetch_newest(struct freezing *f)
 static void settle_older(struct freezing *f)
 {
     struct error why = {0};
-    if (frozen_settle(f->place, f->run, f->m->number, f->options.spec->checkpoint.keep, &why) < 0)
+    if (frozen_settle(&(struct frozen_settling){.store = f->place,
+                                                .run = f->run,
+                                                .keys = {.own = f->key},
+                                                .number = f->m->number,
+                                                .keep = f->options.spec->checkpoint.keep},
+                      &why) < 0)
         log_warn("older snapshots stay", "why=\"%s\"", why.text);
 }
 
