@@ -664,16 +664,11 @@ static void dispatch(struct sim *sim, const struct ev *e)
     case EASE:
         notice_happens(sim, e);
         break;
-    case FROZEN_LOOK:
-    case FROZEN_HARM:
-    case FROZEN_SEEN:
-    case FROZEN_ANSWER:
-    case FROZEN_DUMP:
-    case FROZEN_PUBLISH:
-        frozen_happens(sim, e);
-        break;
     default:
-        to_launcher(sim, e);
+        if (e->kind >= FROZEN_LOOK && e->kind <= FROZEN_PUBLISH)
+            frozen_happens(sim, e);
+        else
+            to_launcher(sim, e);
     }
 }
 
