@@ -70,7 +70,7 @@ void losses_take(struct losses *l, const struct losses *from)
     struct losses mine = *l;
     if (from->count && (!reaches || from->step - from->count <= l->step - l->count))
         *l = *from;
-    for (int64_t step = mine.step + 1; reaches && step <= from->step; step++)
+    for (int64_t step = l->step + 1; reaches && step <= from->step; step++)
         if (losses_know(from, step, &loss))
             losses_add(l, step, loss);
     for (int i = 0; i < mine.count && reaches; i++)

@@ -74,6 +74,9 @@ Test(losses, whatever_another_one_knows_is_added)
     expect(&l, 1, 10);
     losses_take(&l, &none);
     expect(&l, 1, 10);
+    struct losses longer = known(1, 12), shorter = known(5, 10);
+    losses_take(&shorter, &longer);
+    expect(&shorter, 1, 12);
     struct losses behind_a_gap = known(13, 14);
     losses_take(&l, &behind_a_gap);
     expect(&l, 13, 14);
