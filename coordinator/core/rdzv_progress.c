@@ -149,17 +149,22 @@ static void learn_of_transport(struct rdzv *st, const struct msg_progress *p)
         text_copy(t->why, sizeof t->why, t->used ? "" : p->second.why);
 }
 
-/* Who was in no ring of late has what it tells from those who were (trainer/core/elastic_listen.c). */
-static bool is_hearsay(const struct rdzv_worker *w)
+/* Who was in no ring of late has what it tells from those who were (trainer/core/elastic_listen.c). The ranks
+ * of a ring that a predecessor made come once that is taken over. */
+static bool is_hearsay(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    return w->rank < 0 && w->old_rank == INT_MAX;
+    bool taken_over = st->state != RDZV_RECOVERING;
+    for (int r = 0; r < st->world && !taken_over; r++)
+        if (st->member[r] == rdzv_index(st, w))
+            return false;
+    return st->settings.listens && w->rank < 0 && w->old_rank == INT_MAX;
 }
 
 /* What these say of the steps before it may be under way: it is told behind them. */
 static bool comes_first(struct rdzv *st, const struct rdzv_worker *w, const struct msg_progress *p)
 {
     RM_ASSERT(st->told >= 0, "step %lld comes first, and no run has begun", (long long)p->step);
-    bool first = p->step > st->told + 1 && is_hearsay(w);
+    bool first = p->step > st->told + 1 && is_hearsay(st, w);
     if (first && p->loss_known)
         st->foretold[p->step % FORETOLD_KEPT] = (struct rdzv_foretold){p->step, p->loss};
     return first;
@@ -204,7 +209,7 @@ void rdzv_progress(const struct turn *turn, struct rdzv_worker *w, const struct 
 void rdzv_evaluated(const struct turn *turn, struct rdzv_worker *w, const struct msg_evaluated *e)
 {
     struct rdzv *st = turn->st;
-    bool early = e->step > st->told && is_hearsay(w); /* an evaluation before it may be under way */
+    bool early = e->step > st->told && is_hearsay(st, w); /* an evaluation before it may be under way */
     if (e->step > st->evaluated && !early) {
         struct rdzv_tell *t = rdzv_tell(turn, TELL_EVALUATED);
         t->step = e->step;

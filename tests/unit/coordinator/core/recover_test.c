@@ -40,6 +40,25 @@ static void step_of_ring(struct story *s, int w, int64_t step)
     hear(s, w, &m);
 }
 
+/* It says again all that nobody has acknowledged, and has no rank yet. */
+Test(recover, what_a_member_says_again_is_told_before_the_ring_is_taken_over)
+{
+    struct story s;
+    struct message m;
+    succeed(&s, 2);
+    hello_of_ring(&s, 0, PHASE_TRAINING, 2);
+    message_init(&m, MSG_EVALUATED);
+    m.generation = (struct msg_generation){1, 5};
+    m.evaluated.step = 9;
+    m.evaluated.loss = 1.5;
+    hear(&s, 0, &m);
+    cr_assert_eq(rdzv_state(s.st), RDZV_RECOVERING);
+    cr_assert(said(&s, "\"event\":\"evaluated\""), "%s", str_text(&s.log));
+    step_of_ring(&s, 0, 9);
+    cr_assert(said(&s, "\"event\":\"step\""), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 Test(recover, a_whole_ring_trains_on_and_is_told_to_go_again)
 {
     struct story s;
