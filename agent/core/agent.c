@@ -119,10 +119,10 @@ static void say_hold(const struct agent *st, struct agent_out *out, bool holds)
         agent_say(out, AGENT_SEND_LINK, MSG_HOLD)->hold.holds = holds;
 }
 
-/* Who says that this agent is to end does not want it any more. */
+/* Who says that this agent is to end does not want it any more, and who welcomes it does not know yet. */
 static void hear_answer(struct agent *st, const struct message *m, rm_time now, struct agent_out *out)
 {
-    bool wanted = m->type != MSG_ABANDON && m->type != MSG_RELEASE;
+    bool wanted = m->type != MSG_ABANDON && m->type != MSG_RELEASE && m->type != MSG_WELCOME;
     if (wanted && fence_hear(&st->fence, now))
         say_hold(st, out, false);
 }

@@ -145,7 +145,6 @@ static struct rdzv_worker *by_conn(struct rdzv *st, int conn)
     return NULL;
 }
 
-/* While the ring forms everybody has to move, but it gets on only by those who don't wait for somebody. */
 /* It is still wanted: nothing else is said to one that runs a program. */
 static void say_heard(const struct turn *turn, const struct rdzv_worker *w)
 {
@@ -154,6 +153,8 @@ static void say_heard(const struct turn *turn, const struct rdzv_worker *w)
     ack->ack.evaluated = turn->st->evaluated;
 }
 
+/* While the ring forms everybody has to move, but it gets on only by those who don't wait for somebody. Who
+ * was not told to go by this coordinator has no answer of it: another one may run the program by now. */
 static void on_heartbeat(const struct turn *turn, struct rdzv_worker *w, const struct msg_heartbeat *h)
 {
     bool moves = h->bytes != w->bytes || h->counter != w->counter;
@@ -163,7 +164,7 @@ static void on_heartbeat(const struct turn *turn, struct rdzv_worker *w, const s
         rdzv_ring_moved(turn);
     w->bytes = h->bytes;
     rdzv_hang_heartbeat(w, h, turn->now);
-    if (turn->st->settings.answers)
+    if (turn->st->settings.answers && turn->st->state != RDZV_RECOVERING)
         say_heard(turn, w);
 }
 

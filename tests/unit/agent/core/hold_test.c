@@ -86,7 +86,7 @@ Test(hold, each_answer_puts_it_off)
     }
 }
 
-Test(hold, a_connection_that_is_lost_and_found_is_told_after_the_welcome)
+Test(hold, a_connection_that_is_lost_and_found_is_told_once_somebody_wants_it)
 {
     step((struct agent_event){.kind = AGENT_DISCONNECTED});
     ticks_at(11 * RM_S);
@@ -94,6 +94,8 @@ Test(hold, a_connection_that_is_lost_and_found_is_told_after_the_welcome)
     step((struct agent_event){.kind = AGENT_CONNECTED});
     cr_assert_eq(said(), -1, "anybody may open like a coordinator");
     coordinator_says(MSG_WELCOME);
+    cr_assert_eq(said(), -1, "another one may run the program by now");
+    coordinator_says(MSG_ACK);
     cr_assert_eq(said(), 0);
 }
 
