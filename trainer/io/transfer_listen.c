@@ -147,7 +147,8 @@ static int read_head(struct voice *v, int64_t wanted, bool *ret_found, struct er
     v->ahead = reply.status != TRANSFER_OK && wanted >= 0 && reply.step > wanted;
     if (reply.status != TRANSFER_OK)
         return 0;
-    bool fits = reply.tensors == tensors && reply.losses >= 0 && reply.losses <= LOSSES_KEPT &&
+    bool fits = reply.step >= 0 && reply.step < INT64_MAX - LOSSES_KEPT && reply.tensors == tensors &&
+                reply.losses >= 0 && reply.losses <= LOSSES_KEPT &&
                 (!reply.header_count || reply.header_count == h->update.header_count);
     size_t update = k + RM_HASH_BYTES + 2 * (size_t)reply.losses * sizeof *h->known.loss;
     size_t length = update + (reply.header_count ? k + (size_t)reply.header_count * 4 : 0);
