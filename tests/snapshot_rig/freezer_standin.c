@@ -276,19 +276,34 @@ static _Noreturn void wait_only(void)
         pause();
 }
 
+/* The images may go as soon as the restore is told to be done: the child has read them then, and closed its
+ * end. */
+static void wait_for_reading(const int ends[2])
+{
+    char none;
+    close(ends[1]);
+    while (read(ends[0], &none, 1) < 0 && errno == EINTR)
+        ;
+    close(ends[0]);
+}
+
 long freezer_restore(const struct snapshot *wish, const struct program_streams *had, struct error *err)
 {
     char place[32];
-    int pid, fd;
+    int pid, fd, ends[2];
     if (read_file(wish->folder, "place", place, sizeof place) <= 0 || sscanf(place, "%d %d", &pid, &fd) != 2)
         return err_set(err, ERR_MACHINE, "the restore failed: criu: the images can't be read");
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_errno(err, ERR_MACHINE, "a pipe");
     pid_t child = fork_as(pid);
+    int why = errno;
     if (child == 0 && fd < 0)
         wait_only();
     if (child == 0)
         live_again(wish, had, fd);
+    wait_for_reading(ends);
     if (child < 0)
         return err_set(err, ERR_MACHINE, "the restore failed: criu: Can't fork for %d: %s", pid,
-                       strerror(errno));
+                       strerror(why));
     return child;
 }
