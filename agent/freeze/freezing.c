@@ -13,6 +13,7 @@
 #include "agent/freeze/snapshot_tool.h"
 #include "common/net/session.h"
 #include "common/os/clock.h"
+#include "common/os/config.h"
 #include "common/os/crypto.h"
 #include "common/os/fault.h"
 #include "common/os/log.h"
@@ -354,7 +355,10 @@ static void tool_ended(void *ctx, const struct snapshot_said *said)
     } else if (f->doing == DOING_CHECK) {
         tell_ready(f, said->why);
     } else if (f->doing == DOING_RESTORE) {
-        tell_back(f, said->pid, said->why);
+        bool unsaid = ok && said->pid <= 0;
+        if (unsaid)
+            err_set(&f->err, ERR_MACHINE, "ringmaster-snapshot does not say which process lives again");
+        tell_back(f, said->pid, unsaid ? &f->err : said->why);
     } else if (ok) {
         dumped(f, said);
     } else if (said->gone || f->given_up) { /* the program ended by itself before, or is to */
@@ -394,6 +398,10 @@ static int refuse_now(struct freezing *f, const struct wish_to_freeze *wish, str
         return -1;
     if (fstatvfs(f->images.fd, &disk) == 0)
         want.room = (int64_t)(disk.f_bavail * disk.f_frsize);
+    const char *told = config_get(CONFIG_POD_IMAGES_BYTES);
+    int64_t most = told ? strtoll(told, NULL, 10) : 0;
+    if (most > 0 && (want.room < 0 || most < want.room))
+        want.room = most; /* of more the kubelet would evict the pod */
     if (wish->until != RM_NEVER)
         want.within = wish->until - f->began;
     f->memory = want.memory;

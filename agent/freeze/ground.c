@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -17,10 +18,11 @@ int ground_read(struct frozen_ground *ret, struct error *err)
     struct utsname name;
     struct str text = str_init(CPUINFO_MOST);
     const char *image = config_get(CONFIG_POD_IMAGE);
+    const char *digest = image && strlen(image) >= sizeof ret->image ? strrchr(image, '@') : NULL;
     *ret = (struct frozen_ground){0};
     if (uname(&name) < 0)
         return err_errno(err, ERR_MACHINE, "what kind of machine this is");
-    text_copy(ret->image, sizeof ret->image, image ? image : "");
+    text_copy(ret->image, sizeof ret->image, digest ? digest : image ? image : "");
     text_copy(ret->machine, sizeof ret->machine, name.machine);
     text_copy(ret->kernel, sizeof ret->kernel, name.release);
     int result = file_read("/proc/cpuinfo", &text, err);

@@ -51,9 +51,8 @@ int snapshot_tool_open(struct snapshot_tool **ret, struct loop *loop,
         return 0;
     }
     err_set(err, ERR_MACHINE,
-            "checkpoint.process is CRIU, but there is no %s that runs beside this program (%.100s): it comes "
-            "with "
-            "CRIU 4.1, in Debian 13's image and the bundle",
+            "checkpoint.process is CRIU, but there is no %s that runs beside this program (%.100s): it is "
+            "built where CRIU 4.1 is (Debian 13)",
             tool_name, t->path);
     free(t);
     return -1;

@@ -2,10 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agent/launch/core/aside.h"
@@ -36,6 +39,15 @@ static void forget_signals(void)
         signal(signo, SIG_DFL);
 }
 
+/* What a pod may do so that its program can be frozen is not for the program, which may read the job's key
+ * with it. It is uid 0: no exec gives anything back where that is said. */
+static int drop_capabilities(void)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_capset, &head, none) < 0 ? -1 : 0;
+}
+
 int launch_exec(int argc, char **argv)
 {
     struct error err;
@@ -44,8 +56,14 @@ int launch_exec(int argc, char **argv)
         fputs("usage: ringmaster-agent exec --parent PID -- COMMAND...\n", stderr);
         return EXIT_USAGE;
     }
-    if (orphan_guard((int)strtol(argv[2], NULL, 10), &err) < 0)
+    int parent = (int)strtol(argv[2], NULL, 10);
+    if (orphan_guard(parent, &err) < 0)
         return NOT_RUN;
+    bool may_be_frozen = parent == 0; /* it lives again below another one */
+    if (may_be_frozen && drop_capabilities() < 0) {
+        fprintf(stderr, "the rights of its pod can't be taken from the program: %s\n", strerror(errno));
+        return NOT_RUN;
+    }
     setsid();
     offer_to_the_kernel();
     forget_signals();

@@ -20,6 +20,7 @@
 #include "common/net/link.h"
 #include "common/net/session.h"
 #include "common/os/clock.h"
+#include "common/os/config.h"
 #include "common/os/crypto.h"
 #include "common/os/fault.h"
 #include "common/os/log.h"
@@ -183,8 +184,10 @@ static void hold_anew(struct launcher *l)
     struct error err;
     standstill_end(l->still);
     l->still = standstill_begin(tool_pid(l), &err);
-    if (!l->still)
-        log_warn("the program can't be held", "why=\"%s\"", err.text);
+    if (l->still)
+        return;
+    log_warn("the program can't be held, and is ended", "why=\"%s\"", err.text);
+    end_launcher(l, EXIT_MACHINE); /* its agent ends what it leaves behind */
 }
 
 /* No snapshot of it is published either: another pod may be about to. */
@@ -196,6 +199,8 @@ static void hold_program(struct launcher *l)
         freezing_give_up(l->freezing);
     l->still_since = loop_now(l->loop);
     hold_anew(l);
+    if (!l->still)
+        return;
     log_warn("the program stands still", "why=\"no coordinator has answered for lostAfter\"");
     step_launcher(l, &(struct launch_event){.kind = LAUNCH_HELD, .held = true});
 }
@@ -427,6 +432,13 @@ static int refuse_snapshots(const struct job_spec *spec, struct error *err)
             "spec.launch.numProcPerNode is %d beside checkpoint.process: CRIU, but a snapshot is of one "
             "process and all below it; have one program start the others",
             launch_processes(spec));
+    if (spec->checkpoint.process_paths.count)
+        return err_set(err, ERR_USAGE,
+                       "spec.checkpoint.processPaths can't travel with a snapshot yet; leave it out");
+    if (config_get(CONFIG_POD_OLDER_KEY))
+        return err_set(
+            err, ERR_USAGE,
+            "spec.checkpoint.processKeyRef is not read by a worker yet; choose another checkpoint.uri");
     return 0;
 }
 
@@ -575,6 +587,7 @@ int launcher_run(int link_fd, bool shared)
     if (l->link)
         link_drain(l->link, clock_now() + RM_S);
     link_free(l->link);
+    l->link = NULL; /* the loop may turn once more, below */
     freezing_free(l->freezing);
     processes_free(l->processes);
     standstill_end(l->still);

@@ -51,12 +51,12 @@ static void stop_process(struct standstill *s, long pid)
         kill((pid_t)pid, SIGSTOP);
 }
 
-/* How many it had not seen before. */
+/* How many it had not seen before; -1: they can't be told. */
 static int look_once(struct standstill *s, const struct process_tree *spared)
 {
     int news = 0;
     if (process_tree_read(getpid(), &s->now, NULL) < 0)
-        return 0;
+        return -1;
     for (int i = 1; i < s->now.count; i++) {
         bool ours = true;
         for (int k = 0; k < spared->count; k++)
@@ -81,9 +81,15 @@ struct standstill *standstill_begin(long spared, struct error *err)
     }
     if (!spared || process_tree_read(spared, apart, NULL) < 0)
         apart->count = 0;
-    for (int looks = 0; look_once(s, apart) > 0 && looks < LOOKS_MOST; looks++)
-        ;
+    int news = 1;
+    for (int looks = 0; news > 0 && looks < LOOKS_MOST; looks++)
+        news = look_once(s, apart);
     free(apart);
+    if (news != 0) {
+        standstill_end(s);
+        err_set(err, ERR_MACHINE, "its processes can't be told, or go on starting others");
+        return NULL;
+    }
     return s;
 }
 

@@ -132,6 +132,15 @@ def test_a_pod_that_is_killed_is_followed_by_one_that_counts_on_from_the_last_in
     group.until_saved(newest + 1)
 
 
+def test_a_program_that_may_be_frozen_has_no_rights_of_its_pods(frozen):
+    group = frozen(command=["sh", "-c", "grep -E '^(CapPrm|CapEff|NoNewPrivs):' /proc/self/status; sleep 100"])
+    pod = group.worker(0)
+    group.coordinator()
+    rig.until(lambda: any("NoNewPrivs" in line for line in list(pod.lines)), "it tells its rights", rig.DEADLINE_S)
+    assert {name: int(value, 16) for name, value in (line.split(":") for line in list(pod.lines) if line.startswith(("Cap", "NoNew")))} == {
+        "CapPrm": 0, "CapEff": 0, "NoNewPrivs": 1}
+
+
 def test_who_is_told_to_go_freezes_and_the_next_pod_counts_on_with_the_next_number(frozen, tmp_path):
     group = frozen()
     first, _ = begin(group)
