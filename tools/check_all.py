@@ -482,12 +482,11 @@ def readers(explore, turn):
 
 
 def patient_tools(explore, turn):
-    """What needs nothing but a processor and no time at all, in two rows side by side: in one of them a processor would have nothing to
-    do once the stories are over, for as long as the simulators take. What is looked at follows from the commit, but to explore."""
+    """What needs nothing but a processor and no time at all, one after the other: in two rows the cluster's stories beside them took
+    1,395 s where they had taken 801. What is looked at follows from the commit, but to explore."""
     total = Count()
-    with concurrent.futures.ThreadPoolExecutor(max_workers=2) as rows:
-        for row in [rows.submit(simulators, explore), rows.submit(readers, explore, turn)]:
-            total.add(row.result())
+    total.add(readers(explore, turn))
+    total.add(simulators(explore))
     return total
 
 

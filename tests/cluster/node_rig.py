@@ -141,7 +141,7 @@ def run_events(kubectl, name, text, secret, node=1, arguments=()):
                   "containers": [container("run", images.WORKER, command=["/usr/bin/ringmaster", "run", "/job/job.yaml", "--output", "json", *arguments],
                                            envFrom=[{"secretRef": {"name": secret}}], volumeMounts=mounts)]}})
     ended = kubectl.until(lambda pod: pod["status"].get("phase") in ("Succeeded", "Failed") and pod, "the end of `ringmaster run`", "pod", name,
-                          seconds=DEADLINE_S)
+                          seconds=3 * DEADLINE_S)  # beside trainings and other tools on the same processors
     said = kubectl("logs", name)
     assert ended["status"]["phase"] == "Succeeded", said[-3000:]
     return [json.loads(line) for line in said.splitlines() if line.startswith("{")]
