@@ -1,17 +1,16 @@
 #include "agent/freeze/ground.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 #include "agent/snapshot/core/processor.h"
 #include "agent/snapshot/process_tree.h"
 #include "common/os/config.h"
 #include "common/os/file.h"
+#include "common/os/process.h"
 
-enum { CPUINFO_MOST = 4 << 20, STATM_MOST = 256 };
+enum { CPUINFO_MOST = 4 << 20 };
 
 int ground_read(struct frozen_ground *ret, struct error *err)
 {
@@ -32,18 +31,6 @@ int ground_read(struct frozen_ground *ret, struct error *err)
     return result;
 }
 
-static int64_t resident(long pid)
-{
-    char path[40];
-    struct str text = str_init(STATM_MOST);
-    long long size = 0, pages = 0;
-    snprintf(path, sizeof path, "/proc/%ld/statm", pid);
-    if (file_read(path, &text, NULL) < 0 || sscanf(str_text(&text), "%lld %lld", &size, &pages) != 2)
-        pages = 0; /* it has ended */
-    str_clear(&text);
-    return pages * sysconf(_SC_PAGESIZE);
-}
-
 int64_t ground_memory(long pid)
 {
     struct process_tree *tree = malloc(sizeof *tree);
@@ -51,7 +38,7 @@ int64_t ground_memory(long pid)
     if (tree && process_tree_read(pid, tree, NULL) == 0) {
         bytes = 0;
         for (int i = 0; i < tree->count; i++)
-            bytes += resident(tree->pids[i]);
+            bytes += process_resident(tree->pids[i]);
     }
     free(tree);
     return bytes;

@@ -1,13 +1,12 @@
 #include "agent/freeze/images.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "common/os/config.h"
+#include "common/os/file.h"
 
 int images_make(struct images *images, struct error *err)
 {
@@ -29,14 +28,8 @@ void images_remove(struct images *images)
 {
     if (images->fd < 0)
         return;
-    DIR *entries = fdopendir(images->fd);
-    for (struct dirent *entry; entries && (entry = readdir(entries));)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            unlinkat(images->fd, entry->d_name, 0);
-    if (entries)
-        closedir(entries);
-    else
-        close(images->fd);
+    file_folder_empty(images->fd);
+    close(images->fd);
     images->fd = -1;
     rmdir(images->path);
 }

@@ -25,10 +25,11 @@ int descendants_look(enum descendant (*who)(const void *ctx, long pid), const vo
     long self = getpid();
     int seen = 0;
     for (struct dirent *entry; proc && (entry = readdir(proc));) {
-        long parent, pid = strtol(entry->d_name, NULL, 10);
-        bool ended;
-        if (pid <= 0 || !process_read(entry->d_name, &parent, &ended) || parent != self)
+        long pid = strtol(entry->d_name, NULL, 10);
+        struct process_stat stat;
+        if (pid <= 0 || !process_read(entry->d_name, &stat) || stat.parent != self)
             continue;
+        bool ended = stat.state == 'Z';
         enum descendant it = who ? who(ctx, pid) : DESCENDANT_STRANGER;
         seen += it != DESCENDANT_SPARED;
         if (ended && it == DESCENDANT_STRANGER)

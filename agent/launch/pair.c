@@ -24,6 +24,7 @@
 #include "common/os/file.h"
 #include "common/os/log.h"
 #include "common/os/memory_kills.h"
+#include "common/os/process.h"
 
 /* For a trainer whose link is closed to end: it frees a large memory. */
 static const rm_time leaving_patience = 2 * RM_S;
@@ -140,22 +141,10 @@ static void blame_program(struct pair *p)
     end_trainer(p);
 }
 
-/* Has it begun to end? Its descriptors are closed then, before anybody may reap it (proc(5): flags, of which
- * PF_EXITING is 4 in Linux' sched.h). */
 static bool is_exiting(int pid)
 {
-    static const unsigned long exiting = 4;
-    char path[64];
-    struct str text = str_init(4096);
-    unsigned long flags = 0;
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    const char *at = file_read(path, &text, NULL) == 0 ? strrchr(str_text(&text), ')') : NULL;
-    for (int field = 2; at && field < 9; field++) /* the name, which ends here, is the second */
-        at = strchr(at + 1, ' ');
-    if (at)
-        flags = strtoul(at, NULL, 10);
-    str_clear(&text);
-    return (flags & exiting) != 0;
+    struct process_stat stat;
+    return process_read_number(pid, &stat) && (stat.flags & PROCESS_EXITING);
 }
 
 /* A program that finds its trainer gone may be reaped before it. */

@@ -15,6 +15,7 @@
 #include "common/base/assert.h"
 #include "common/job/python.h"
 #include "common/os/log.h"
+#include "common/os/process.h"
 
 enum { STANDBYS_MAX = 64, FDS = 3, WORDS_MAX = JOB_LIST_MAX + 12 };
 
@@ -70,21 +71,6 @@ static void close_taken(struct standby *one)
     one->taken = -1;
 }
 
-/* Resident memory of a process in MiB; 0: not known. */
-static long mebibytes(int pid)
-{
-    char path[64];
-    long size, resident = 0;
-    snprintf(path, sizeof path, "/proc/%d/statm", pid);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return 0;
-    if (fscanf(file, "%ld %ld", &size, &resident) != 2)
-        resident = 0;
-    fclose(file);
-    return resident * sysconf(_SC_PAGESIZE) >> 20;
-}
-
 static void door_ready(void *ctx, int events)
 {
     struct standby *one = ctx;
@@ -95,8 +81,8 @@ static void door_ready(void *ctx, int events)
         return;
     one->ready = true;
     int pid = loop_child_pid(one->child);
-    log_info("the next process waits with its modules imported", "local=%d pid=%d mebibytes=%ld",
-             (int)(one - one->all->standby), pid, mebibytes(pid));
+    log_info("the next process waits with its modules imported", "local=%d pid=%d mebibytes=%lld",
+             (int)(one - one->all->standby), pid, (long long)(process_resident(pid) >> 20));
     look_whether_warm(one->all);
 }
 

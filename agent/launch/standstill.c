@@ -1,15 +1,13 @@
 #include "agent/launch/standstill.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "agent/snapshot/process_tree.h"
-#include "common/os/file.h"
+#include "common/os/process.h"
 
-enum { STAT_MOST = 4096, LOOKS_MOST = 1000 };
+enum { LOOKS_MOST = 1000 };
 
 struct standstill {
     struct process_tree now; /* the newest look */
@@ -31,13 +29,8 @@ static bool is_known(const struct standstill *s, long pid)
 /* By a signal: whom a debugger holds is told like any other. */
 static bool has_stopped(long pid)
 {
-    char path[40];
-    struct str text = str_init(STAT_MOST);
-    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
-    const char *name_end = file_read(path, &text, NULL) == 0 ? strrchr(str_text(&text), ')') : NULL;
-    bool stopped = name_end && !strncmp(name_end, ") T", 3);
-    str_clear(&text);
-    return stopped;
+    struct process_stat stat;
+    return process_read_number(pid, &stat) && stat.state == 'T';
 }
 
 static void stop_process(struct standstill *s, long pid)

@@ -24,10 +24,11 @@ static int take_census(struct census *census, struct error *err)
         return err_errno(err, ERR_MACHINE, "can't read /proc");
     census->count = 0;
     for (struct dirent *entry; (entry = readdir(proc));) {
-        struct person person = {.pid = strtol(entry->d_name, NULL, 10)};
-        if (person.pid > 0 && process_read(entry->d_name, &person.parent, &person.ended) &&
+        long pid = strtol(entry->d_name, NULL, 10);
+        struct process_stat stat;
+        if (pid > 0 && process_read(entry->d_name, &stat) &&
             census->count < (int)(sizeof census->all / sizeof *census->all))
-            census->all[census->count++] = person;
+            census->all[census->count++] = (struct person){pid, stat.parent, stat.state == 'Z'};
     }
     closedir(proc);
     return 0;

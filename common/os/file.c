@@ -1,5 +1,6 @@
 #include "common/os/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -83,6 +84,22 @@ int file_sibling(const char *name, char *out, size_t size, struct error *err)
     if (length < 0 || (size_t)length >= size)
         return err_set(err, ERR_MACHINE, "%s: the path is too long", own);
     return 0;
+}
+
+void file_folder_empty(int folder_fd)
+{
+    int own = dup(folder_fd);
+    DIR *entries = own < 0 ? NULL : fdopendir(own);
+    if (!entries) {
+        if (own >= 0)
+            close(own);
+        return;
+    }
+    rewinddir(entries);
+    for (struct dirent *entry; (entry = readdir(entries));)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            unlinkat(folder_fd, entry->d_name, 0);
+    closedir(entries);
 }
 
 int file_memory(int *ret_fd, const char *name, uint64_t bytes, struct error *err)

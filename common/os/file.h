@@ -15,6 +15,8 @@ int file_read(const char *path, struct str *out, struct error *err);
 int file_write(const char *path, const void *bytes, size_t length, int mode, struct error *err);
 /* Path of a program beside the running one: "/opt/rm/bin/ringmaster-agent". */
 int file_sibling(const char *name, char *out, size_t size, struct error *err);
+/* Removes the files that lie in it; folders stay. */
+void file_folder_empty(int folder_fd);
 /* An anonymous memory file, close-on-exec, of `bytes` zeros (0: sized later by whoever uses it). */
 int file_memory(int *ret_fd, const char *name, uint64_t bytes, struct error *err);
 

@@ -1,15 +1,14 @@
 /* A snapshot of a process that does nothing. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/snapshot/criu/snapshot.h"
+#include "common/os/file.h"
 
 /* The child waits until it is ended, and ends with whoever made it; closes all that it has, the pipe last. */
 static _Noreturn void live_on(int ready)
@@ -69,18 +68,6 @@ static int try_in(const char *binary, int folder, struct error *err)
     return 0;
 }
 
-/* CRIU makes no folders. */
-static void remove_folder(int folder, const char *path)
-{
-    DIR *entries = fdopendir(dup(folder));
-    for (struct dirent *entry; entries && (entry = readdir(entries));)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            unlinkat(folder, entry->d_name, 0);
-    if (entries)
-        closedir(entries);
-    rmdir(path);
-}
-
 int snapshot_try(const char *binary, struct error *err)
 {
     char path[] = "/tmp/ringmaster-snapshot-XXXXXX";
@@ -90,7 +77,8 @@ int snapshot_try(const char *binary, struct error *err)
     if (folder < 0)
         return err_errno(err, ERR_MACHINE, "can't open %s", path);
     int result = try_in(binary, folder, err);
-    remove_folder(folder, path);
+    file_folder_empty(folder); /* CRIU makes no folders */
     close(folder);
+    rmdir(path);
     return result;
 }
