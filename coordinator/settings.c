@@ -34,7 +34,6 @@ struct rdzv_settings settings_of(const struct coordinator_options *options)
         .lanes = job_restarts(spec) ? spec->workers.max : spec->batch.lanes,
         .steps = job_restarts(spec) ? 1 : spec->steps,
         .program = job_restarts(spec),
-        .answers = job_freezes(spec),
         .alone = job_freezes(spec),
         .attempt_least = options->pod ? attempt_told() : 0,
         .brought = job_is_elastic(spec),

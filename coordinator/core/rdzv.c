@@ -145,14 +145,6 @@ static struct rdzv_worker *by_conn(struct rdzv *st, int conn)
     return NULL;
 }
 
-/* It is still wanted: nothing else is said to one that runs a program. */
-static void say_heard(const struct turn *turn, const struct rdzv_worker *w)
-{
-    struct message *ack = rdzv_send_one(turn, w, MSG_ACK);
-    ack->ack.step = turn->st->told;
-    ack->ack.evaluated = turn->st->evaluated;
-}
-
 /* While the ring forms everybody has to move, but it gets on only by those who don't wait for somebody. Who
  * was not told to go by this coordinator has no answer of it: another one may run the program by now. */
 static void on_heartbeat(const struct turn *turn, struct rdzv_worker *w, const struct msg_heartbeat *h)
@@ -164,8 +156,8 @@ static void on_heartbeat(const struct turn *turn, struct rdzv_worker *w, const s
         rdzv_ring_moved(turn);
     w->bytes = h->bytes;
     rdzv_hang_heartbeat(w, h, turn->now);
-    if (turn->st->settings.answers && turn->st->state != RDZV_RECOVERING)
-        say_heard(turn, w);
+    if (turn->st->settings.alone && turn->st->state != RDZV_RECOVERING)
+        rdzv_acknowledge(turn, w); /* nothing else is said to one that runs a program */
 }
 
 /* Two that can't reach each other, or one that gave another something else than was agreed. */

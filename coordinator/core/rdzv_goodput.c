@@ -62,6 +62,8 @@ void rdzv_count_frozen(const struct turn *turn, rm_time frozen, bool waited)
 {
     struct rdzv_goodput *g = &turn->st->goodput;
     rdzv_account(turn);
+    if (waited && class_of(turn->st) != &g->productive)
+        return; /* its ring was given up meanwhile, and the time counted as what it was */
     rm_time stood = rm_earlier(frozen, g->productive);
     RM_ASSERT(stood >= 0, "a program stood still for %lld ns", (long long)stood);
     g->productive -= stood;

@@ -65,6 +65,14 @@ void rdzv_send_away(const struct turn *turn, const struct rdzv_worker *w, int ex
     text_copy_ends(m->abandon.why, sizeof m->abandon.why, why);
 }
 
+void rdzv_acknowledge(const struct turn *turn, const struct rdzv_worker *w)
+{
+    struct message *m = rdzv_send_one(turn, w, MSG_ACK);
+    RM_ASSERT(turn->st->told >= -1, "step %lld was told", (long long)turn->st->told);
+    m->ack.step = turn->st->told;
+    m->ack.evaluated = turn->st->evaluated;
+}
+
 void rdzv_close_conn(const struct turn *turn, int conn)
 {
     if (conn >= 0)

@@ -15,6 +15,8 @@ void rdzv_send_to(const struct turn *turn, const struct rdzv_worker *w);
 struct message *rdzv_send_one(const struct turn *turn, const struct rdzv_worker *w, enum msg_type type);
 /* Sends `abandon`; the connection is the caller's to close. */
 void rdzv_send_away(const struct turn *turn, const struct rdzv_worker *w, int exit_code, const char *why);
+/* What has been told by now need not be said again. */
+void rdzv_acknowledge(const struct turn *turn, const struct rdzv_worker *w);
 /* Closes a connection after what was sent to it; nothing for -1. */
 void rdzv_close_conn(const struct turn *turn, int conn);
 /* Ends the program: the last action of all. */

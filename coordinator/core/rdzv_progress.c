@@ -201,9 +201,7 @@ void rdzv_progress(const struct turn *turn, struct rdzv_worker *w, const struct 
     RM_ASSERT(w->rank < 0 || w->state.step >= p->step, "worker %d is at step %lld, and told %lld",
               rdzv_index(st, w), (long long)w->state.step, (long long)p->step);
     forming_worked(turn, m);
-    struct message *ack = rdzv_send_one(turn, w, MSG_ACK);
-    ack->ack.step = st->told;
-    ack->ack.evaluated = st->evaluated;
+    rdzv_acknowledge(turn, w);
 }
 
 void rdzv_evaluated(const struct turn *turn, struct rdzv_worker *w, const struct msg_evaluated *e)
@@ -218,7 +216,5 @@ void rdzv_evaluated(const struct turn *turn, struct rdzv_worker *w, const struct
     }
     if (e->step == st->evaluated) /* it may be a predecessor that told it */
         st->held_out = e->loss;
-    struct message *ack = rdzv_send_one(turn, w, MSG_ACK);
-    ack->ack.step = st->told;
-    ack->ack.evaluated = st->evaluated;
+    rdzv_acknowledge(turn, w);
 }

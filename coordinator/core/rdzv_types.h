@@ -84,11 +84,11 @@ struct rdzv_settings {
     bool leave_unsaved;  /* checkpoint.onPreemption: false */
     /* pauses between tries to take back who was left out; 0: 10 s at first, 5 min at most */
     rm_time probe_first, probe_most;
-    bool answers; /* each heartbeat has an answer: whoever gets none makes its program stand still */
-    bool program; /* the workers run a user's program: rdzv_program.h */
+    bool program;                /* the workers run a user's program: rdzv_program.h */
     uint8_t rule[PROGRAM_CODES]; /* enum rdzv_rule, by the program's exit code */
     bool alone; /* of its program no two trees of processes may run at once, where nobody hears of one either:
-                   who has no answer for lost_after makes its own stand still (checkpoint.process: CRIU) */
+                   each heartbeat is answered, and who has no answer for lost_after makes its own stand still
+                   (checkpoint.process: CRIU) */
     int attempt_least; /* of worker 0, with `alone`: whoever makes workers gave up all below it; 0: nobody
                           says */
     bool unsupervised; /* RDZV_EXPECT never comes: below min it waits, for workers_target at first */

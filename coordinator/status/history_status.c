@@ -187,17 +187,21 @@ static struct status_progress progress_of(const struct rdzv *st)
     };
 }
 
-/* One that a predecessor published, or that was there before, is known by its step alone. */
+/* One that a predecessor published, or that was there before, is known by its step alone; a snapshot of
+ * processes only once it is told. */
 static struct status_checkpoint checkpoint_of(const struct history *c, const struct rdzv *st,
                                               const char *checkpoint_uri, char uri[RDZV_URI_MAX])
 {
-    if (st->saved < 0)
+    bool of_processes = st->settings.alone && c->checkpoint.count;
+    int64_t step = of_processes ? c->checkpoint.step : st->saved;
+    if (step < 0)
         return (struct status_checkpoint){0};
-    bool told = c->checkpoint.count && c->checkpoint.step == st->saved;
+    bool told = c->checkpoint.count && c->checkpoint.step == step;
     return (struct status_checkpoint){
         .known = true,
-        .step = st->saved,
-        .uri = rdzv_uri(uri, checkpoint_uri, st->saved, told && c->checkpoint.final),
+        .step = step,
+        .uri = of_processes ? rdzv_frozen_uri(uri, checkpoint_uri, step)
+                            : rdzv_uri(uri, checkpoint_uri, step, told && c->checkpoint.final),
         .seen = told,
         .saved = c->checkpoint.wall_ms,
         .bytes = c->checkpoint.bytes,

@@ -21,18 +21,16 @@ const char *rdzv_uri(char out[RDZV_URI_MAX], const char *base, int64_t step, boo
     return out;
 }
 
+const char *rdzv_frozen_uri(char out[RDZV_URI_MAX], const char *base, int64_t number)
+{
+    snprintf(out, RDZV_URI_MAX, "%s/process-%08" PRId64, base, number);
+    return out;
+}
+
 static void set_uri(struct js *o, const char *base, int64_t step, bool final)
 {
     char uri[RDZV_URI_MAX];
     js_set_string(o, event_key(EVENT_KEY_URI), rdzv_uri(uri, base, step, final));
-}
-
-/* Of a user's program, whose processes were frozen (common/storage/checkpoint/frozen.h). */
-static void set_frozen_uri(struct js *o, const char *base, int64_t number)
-{
-    char uri[RDZV_URI_MAX];
-    snprintf(uri, sizeof uri, "%s/process-%08" PRId64, base, number);
-    js_set_string(o, event_key(EVENT_KEY_URI), uri);
 }
 
 static void set_formed(struct js *o, const struct rdzv_tell *t)
@@ -181,9 +179,10 @@ static void set_progress(struct js *o, const struct rdzv_tell *t)
 
 static void set_saved(struct js *o, const struct rdzv_tell *t, const char *uri)
 {
+    char frozen[RDZV_URI_MAX];
     js_set_int(o, event_key(EVENT_KEY_STEP), t->step);
     if (t->program)
-        set_frozen_uri(o, uri, t->step);
+        js_set_string(o, event_key(EVENT_KEY_URI), rdzv_frozen_uri(frozen, uri, t->step));
     else
         set_uri(o, uri, t->step, t->final);
     js_set_int(o, event_key(EVENT_KEY_BYTES), t->bytes);

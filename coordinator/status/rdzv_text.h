@@ -20,6 +20,8 @@ int rdzv_command_read(struct rdzv_event *ret, const char *text, size_t length, s
 /* Members of an object that several texts share. */
 enum { RDZV_URI_MAX = RM_URI_MAX + 32 };
 const char *rdzv_uri(char out[RDZV_URI_MAX], const char *base, int64_t step, bool final); /* out */
+/* Of a user's program, whose processes were frozen (common/storage/checkpoint/frozen.h); out. */
+const char *rdzv_frozen_uri(char out[RDZV_URI_MAX], const char *base, int64_t number);
 struct status_recovery rdzv_recovery_of(const struct rdzv_recovery *recovery);
 void rdzv_set_tell(struct js *o, const struct rdzv_tell *tell, int64_t wall_ms, const char *checkpoint_uri);
 

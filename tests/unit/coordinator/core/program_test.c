@@ -700,12 +700,32 @@ Test(program, what_became_of_a_snapshot_is_told_and_the_time_for_it_is_not_produ
     story_end(&s);
 }
 
+Test(program, time_stood_still_by_who_was_given_up_meanwhile_is_counted_once)
+{
+    struct story s;
+    begin(&s, program(2), 3);
+    for (int64_t counter = 1; counter <= 5; counter++) {
+        beats(&s, 3, counter, PHASE_TRAINING);
+        after(&s, RM_S);
+    }
+    for (int w = 0; w < 3; w++)
+        reports(&s, w, 3, 0);
+    fails(&s, 1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING);
+    struct rdzv_goodput before = rdzv_goodput(s.st, s.now);
+    tells_of_snapshot(&s, (struct msg_frozen){.word = FROZEN_HELD, .frozen = RM_S});
+    struct rdzv_goodput g = rdzv_goodput(s.st, s.now);
+    cr_assert_gt(before.productive, RM_S);
+    cr_assert(g.productive == before.productive && g.waiting == before.waiting);
+    story_end(&s);
+}
+
 Test(program, each_heartbeat_has_an_answer_where_silence_makes_the_program_stand_still)
 {
     for (int answers_it = 0; answers_it < 2; answers_it++) {
         struct story s;
         struct rdzv_settings settings = program(2);
-        settings.answers = answers_it;
+        settings.alone = answers_it;
         begin(&s, settings, 3);
         int before = times_said(&s, "ack");
         beats(&s, 3, 7, PHASE_TRAINING);
