@@ -234,7 +234,11 @@ static void launcher_hears(struct sim *sim, int node, const struct message *m)
         launcher_event(sim, node, &(struct launch_event){.kind = LAUNCH_GONE});
         return;
     }
-    launcher_event(sim, node, &(struct launch_event){.kind = LAUNCH_LINK, .message = m});
+    if (m->type == MSG_HOLD)
+        frozen_held(sim, node, m->hold.holds);
+    launcher_event(sim, node,
+                   m->type == MSG_HOLD ? &(struct launch_event){.kind = LAUNCH_HELD, .held = m->hold.holds}
+                                       : &(struct launch_event){.kind = LAUNCH_LINK, .message = m});
 }
 
 static void launcher_dies(struct sim *sim, int node)
@@ -403,8 +407,8 @@ static void node_starts(struct sim *sim, int worker, int attempt)
                                       .retry_first = 20 * RM_MS,
                                       .retry_most = 300 * RM_MS};
     *n = (struct node){.alive = true, .worker = worker, .attempt = attempt, .conn = -1, .ticks_at = RM_NEVER};
-    frozen_made(sim, node);
     n->agent = agent_open(&settings);
+    frozen_made(sim, node);
     agent_event(sim, node, &(struct agent_event){.kind = AGENT_START});
 }
 
@@ -578,7 +582,6 @@ static void to_coordinator(struct sim *sim, const struct ev *e)
     else
         coordinator_event(sim,
                           &(struct rdzv_event){.kind = RDZV_MESSAGE, .conn = e->b, .message = e->message});
-    frozen_heard(sim, e);
 }
 
 static void to_agent(struct sim *sim, const struct ev *e)

@@ -57,7 +57,6 @@ enum kind {
     FROZEN_LOOK,  /* whoever makes pods looks at the last one */
     FROZEN_HARM,
     FROZEN_SEEN,    /* a: node: the API server hears of its machine again */
-    FROZEN_ANSWER,  /* a: node, b: connection */
     FROZEN_DUMP,    /* a: node, b: its tree */
     FROZEN_PUBLISH, /* likewise */
 };
@@ -98,9 +97,9 @@ struct node {
     bool goes;                     /* the coordinator has heard that it will, and trains on */
     bool replaced;                 /* another one is made in its place, or was */
     /* Of a job of which snapshots are made: */
-    rm_time answered_at, unseen_at, patience;
+    rm_time unseen_at, patience;
+    bool held;           /* its launcher makes its processes stand still */
     bool listed;         /* the coordinator has its connection */
-    bool wanted;         /* and has told it to go */
     bool unseen;         /* the API server hears nothing of its machine */
     bool given_up;       /* another one is to be made in its place */
     bool refused;        /* somebody else has published its number */
@@ -163,7 +162,6 @@ struct sim {
         int pod;           /* the node of the newest pod... */
         rm_time silent_at; /* ...and since when it can have had no answer; 0: it may have */
         int64_t unseen_ends;
-        struct msg_generation told; /* which was told to go last */
     } frozen;
     char violation[256], end_why[200];
 };
@@ -200,9 +198,9 @@ void coordinator_goes(struct sim *sim, rm_time away);
 void frozen_draw(struct sim *sim, uint64_t seed);
 void frozen_happens(struct sim *sim, const struct ev *e); /* FROZEN_LOOK to FROZEN_PUBLISH */
 void frozen_made(struct sim *sim, int node);
-void frozen_starts(struct sim *sim, int node);          /* its processes have */
-bool frozen_waits(struct sim *sim, const struct ev *e); /* PROCESS_ENDS: later, it stands still */
-void frozen_heard(struct sim *sim, const struct ev *e); /* the coordinator does */
+void frozen_starts(struct sim *sim, int node);           /* its processes have */
+bool frozen_waits(struct sim *sim, const struct ev *e);  /* PROCESS_ENDS: later, it stands still */
+void frozen_held(struct sim *sim, int node, bool holds); /* its agent says so */
 void frozen_told(struct sim *sim, int node, const struct message *m);
 void frozen_forgets(struct sim *sim, int node); /* the coordinator has its connection no more */
 void frozen_lost(struct sim *sim, int attempt); /* it says that it lost it */

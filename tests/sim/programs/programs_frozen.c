@@ -1,9 +1,9 @@
 /* Programs of which snapshots are made, in the simulator of programs (--frozen): one worker, whose machine
  * may die, be cut off from everybody or from the API server alone, while a coordinator may be away for longer
- * than both waits. Modelled are the tree of processes, which its agent stops where it has had no answer for
- * lostAfter; the store, in which a number is published once; and whoever makes pods, who follows one of which
- * nobody saw the end twice lostAfter after it can have had its last answer. The coordinator, the agents and
- * the launchers are the shipped ones.
+ * than both waits. Modelled are the tree of processes, which its launcher stops when it is told to; the
+ * store, in which a number is published once; and whoever makes pods, who follows one of which nobody saw the
+ * end twice lostAfter after it can have had its last answer. The coordinator, the agents and the launchers
+ * are the shipped ones: who is answered, and who holds its program for want of answers, they decide.
  *
  * What must hold: no two trees run at once; who was followed publishes nothing; what is gone on from is the
  * newest snapshot; and once harm is over the job ends. */
@@ -45,22 +45,20 @@ static bool lives(const struct node *n)
     return any;
 }
 
-/* Its agent has stopped it, for want of answers. */
-static bool stands_still(const struct sim *sim, const struct node *n)
+/* Who was killed, and is in a call that holds it, does no more; nor could anybody stop it there. */
+static bool runs(const struct node *n)
 {
-    return sim->plant != PLANT_RUNS_ON && sim->now >= n->answered_at + SIM_LOST_AFTER;
-}
-
-static bool runs(const struct sim *sim, const struct node *n)
-{
-    return lives(n) && !stands_still(sim, n);
+    bool any = false;
+    for (int i = 0; i < PROCESSES; i++)
+        any = any || (n->process[i].alive && !n->process[i].dies_at);
+    return any && !n->held;
 }
 
 static void check_alone(struct sim *sim)
 {
     int found = -1;
     for (int k = 0; k < sim->nodes; k++) {
-        if (!runs(sim, &sim->node[k]))
+        if (!runs(&sim->node[k]))
             continue;
         if (found >= 0)
             violate(sim, "the program runs on node %d and on node %d", found, k);
@@ -75,7 +73,7 @@ void frozen_starts(struct sim *sim, int node)
         return;
     n->number = sim->frozen.newest;
     n->follows = ++sim->frozen.starts;
-    n->refused = false;
+    n->refused = n->held = false; /* it was told to go: an answer */
     check_alone(sim);
     add(sim, sim->now + between(sim, 100 * RM_MS, RM_S), FROZEN_DUMP, node, n->follows);
 }
@@ -85,7 +83,7 @@ bool frozen_waits(struct sim *sim, const struct ev *e)
 {
     const struct node *n = &sim->node[e->a];
     const struct process *p = &n->process[e->c / 256];
-    if (!sim->frozen.on || !p->alive || p->dies_at || !stands_still(sim, n))
+    if (!sim->frozen.on || !p->alive || p->dies_at || !n->held)
         return false;
     add(sim, sim->now + 50 * RM_MS, PROCESS_ENDS, e->a, e->b)->c = e->c;
     return true;
@@ -98,7 +96,7 @@ static void dump(struct sim *sim, int node, int tree)
     struct node *n = &sim->node[node];
     if (!n->alive || n->follows != tree || !lives(n) || n->refused)
         return;
-    if (runs(sim, n))
+    if (runs(n))
         add(sim, sim->now + between(sim, 10 * RM_MS, 600 * RM_MS), FROZEN_PUBLISH, node, tree);
     add(sim, sim->now + between(sim, 200 * RM_MS, RM_S), FROZEN_DUMP, node, tree);
 }
@@ -107,8 +105,7 @@ static void dump(struct sim *sim, int node, int tree)
 static void publish(struct sim *sim, const struct ev *e)
 {
     struct node *n = &sim->node[e->a];
-    bool held = n->cut || stands_still(sim, n);
-    if (!n->alive || n->follows != e->b || held || n->refused)
+    if (!n->alive || n->follows != e->b || n->cut || n->held || n->refused)
         return;
     if (sim->frozen.newest != n->number) {
         n->refused = true;
@@ -121,28 +118,23 @@ static void publish(struct sim *sim, const struct ev *e)
     n->number = ++sim->frozen.newest;
 }
 
-/* ---- answers ---- */
+/* ---- who is connected, and who stands still ---- */
 
-/* Wanted is who was told to go; who is only connected is not. */
 void frozen_told(struct sim *sim, int node, const struct message *m)
 {
-    struct node *n = &sim->node[node];
-    if (m->type == MSG_WELCOME) {
-        n->listed = true;
-        n->wanted = sim->rdzv && rdzv_state(sim->rdzv) == RDZV_TRAINING &&
-                    generation_compare(n->process[0].generation, sim->frozen.told) == 0;
-    }
-    if (m->type == MSG_GO || m->type == MSG_STOP)
-        n->wanted = m->type == MSG_GO;
-    if (m->type == MSG_GO)
-        sim->frozen.told = m->generation;
-    if (sim->frozen.on && m->type == MSG_GO)
-        add(sim, sim->now + between(sim, 20 * RM_US, 2 * RM_MS), FROZEN_ANSWER, node, n->conn);
+    if (m->type == MSG_WELCOME)
+        sim->node[node].listed = true;
 }
 
 void frozen_forgets(struct sim *sim, int node)
 {
-    sim->node[node].listed = sim->node[node].wanted = false;
+    sim->node[node].listed = false;
+}
+
+void frozen_held(struct sim *sim, int node, bool holds)
+{
+    sim->node[node].held = holds;
+    check_alone(sim);
 }
 
 void frozen_lost(struct sim *sim, int attempt)
@@ -154,23 +146,6 @@ void frozen_lost(struct sim *sim, int attempt)
         }
 }
 
-/* Who is connected is answered each of its heartbeats. */
-void frozen_heard(struct sim *sim, const struct ev *e)
-{
-    struct node *n = &sim->node[e->a];
-    if (sim->frozen.on && sim->rdzv && e->kind == TO_COORDINATOR && n->wanted && n->conn == e->b && !n->cut)
-        add(sim, sim->now + between(sim, 20 * RM_US, 2 * RM_MS), FROZEN_ANSWER, e->a, e->b);
-}
-
-static void answered(struct sim *sim, int node, int conn)
-{
-    struct node *n = &sim->node[node];
-    if (!n->alive || n->cut || n->conn != conn)
-        return;
-    n->answered_at = sim->now;
-    check_alone(sim);
-}
-
 /* ---- whoever makes pods ---- */
 
 void frozen_made(struct sim *sim, int node)
@@ -178,7 +153,8 @@ void frozen_made(struct sim *sim, int node)
     sim->frozen.pod = node;
     sim->frozen.coming = false;
     sim->frozen.silent_at = 0;
-    sim->node[node].answered_at = -SIM_LOST_AFTER;
+    if (sim->frozen.on && sim->plant != PLANT_RUNS_ON)
+        agent_fence(sim->node[node].agent, SIM_LOST_AFTER, sim->now);
 }
 
 static void follow(struct sim *sim, const struct node *n)
@@ -280,8 +256,6 @@ void frozen_happens(struct sim *sim, const struct ev *e)
         harm(sim);
     else if (e->kind == FROZEN_SEEN)
         sim->node[e->a].unseen = false;
-    else if (e->kind == FROZEN_ANSWER)
-        answered(sim, e->a, e->b);
     else if (e->kind == FROZEN_DUMP)
         dump(sim, e->a, e->b);
     else if (e->kind == FROZEN_PUBLISH)
