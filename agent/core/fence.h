@@ -3,7 +3,7 @@
  *
  * Whoever sees no connection may be the one that is cut off, so it is answers that count, and time. Held are
  * the processes of an agent that has had no answer for `after`; they go on with the next answer, whoever
- * gives it. Only a coordinator that still wants this agent does: any other says that it is to end. */
+ * gives it. No answer is that this agent is to end, nor a welcome, behind which that may come. */
 #ifndef RM_AGENT_CORE_FENCE_H
 #define RM_AGENT_CORE_FENCE_H
 

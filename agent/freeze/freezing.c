@@ -42,8 +42,8 @@ struct wish_to_freeze {
 struct freezing {
     struct freezing_options options;
     struct loop *loop;
-    struct object_store *place; /* the thread's while it works */
-    uint8_t key[RM_HASH_BYTES];
+    struct object_store *place;                       /* the thread's while it works */
+    uint8_t key[RM_HASH_BYTES], older[RM_HASH_BYTES]; /* of snapshots; older: where the options have it */
     char run[OWNER_RUN_MAX];
     struct snapshot_tool *tool;
     struct frozen_ground here;
@@ -114,12 +114,10 @@ static void tell_made(struct freezing *f, const char *why)
 /* With what stands in the place of the one that is not made. */
 static void tell_not_made(struct freezing *f, const char *why)
 {
-    char text[sizeof f->err.text + 80];
-    int n = snprintf(text, sizeof text, "%s; ", why);
-    if (f->whole)
-        snprintf(text + n, sizeof text - (size_t)n, "the newest is process-%08lld", (long long)f->whole);
-    else
-        snprintf(text + n, sizeof text - (size_t)n, "there is none yet");
+    char text[sizeof f->err.text + 80], name[CHECKPOINT_NAME_MAX];
+    frozen_name(name, f->whole);
+    snprintf(text, sizeof text, "%s; %s%s", why, f->whole ? "the newest is " : "there is none yet",
+             f->whole ? name : "");
     tell_made(f, text);
 }
 
@@ -143,11 +141,16 @@ static int refuse_damaged(struct freezing *f)
     return err_person(&f->err);
 }
 
+static struct frozen_keys keys_of(const struct freezing *f)
+{
+    return (struct frozen_keys){.own = f->key, .older = f->options.older ? f->older : NULL};
+}
+
 /* 1: f->m is one that can live here; 0: there is none; -1: not. */
 static int choose_snapshot(struct freezing *f, int64_t below)
 {
     struct frozen_choice *choice = calloc(1, sizeof *choice);
-    const struct frozen_keys keys = {.own = f->key};
+    const struct frozen_keys keys = keys_of(f);
     if (!choice)
         return err_set(&f->err, ERR_MACHINE, "no memory to look for snapshots");
     int result = frozen_choose(f->place, &keys, below, f->m, choice, &f->err);
@@ -211,7 +214,7 @@ static void settle_older(struct freezing *f)
     struct error why = {0};
     if (frozen_settle(&(struct frozen_settling){.store = f->place,
                                                 .run = f->run,
-                                                .keys = {.own = f->key},
+                                                .keys = keys_of(f),
                                                 .number = f->m->number,
                                                 .keep = f->options.spec->checkpoint.keep},
                       &why) < 0)
@@ -491,6 +494,8 @@ int freezing_open(struct freezing **ret, struct loop *loop, const struct freezin
     *f = (struct freezing){.options = *options, .loop = loop, .m = m, .images = {.fd = -1}};
     frozen_key(options->key, JOB_KEY_BYTES, f->key);
     owner_run(options->key, JOB_KEY_BYTES, f->run);
+    if (options->older)
+        frozen_key(options->older, JOB_KEY_BYTES, f->older);
     int result = ground_read(&f->here, err);
     if (result == 0)
         result = snapshot_tool_open(&f->tool, loop, tool_ended, f, err);
@@ -517,6 +522,7 @@ void freezing_free(struct freezing *f)
     images_remove(&f->images);
     object_free(f->place);
     explicit_bzero(f->key, sizeof f->key);
+    explicit_bzero(f->older, sizeof f->older);
     free(f->m);
     free(f);
 }

@@ -40,6 +40,7 @@ struct freezing_back {
 struct freezing_options {
     const struct job_spec *spec; /* outlives it */
     const uint8_t *key;          /* of the job (JOB_KEY_BYTES); for the call */
+    const uint8_t *older;        /* likewise, of the job whose snapshots it goes on from; NULL: none */
     /* Snapshots work here, and what is in the store is this job's and can live here; else why not. */
     void (*ready)(void *ctx, const struct error *why);
     void (*back)(void *ctx, const struct freezing_back *back);

@@ -24,6 +24,7 @@
 #include "common/os/crypto.h"
 #include "common/os/fault.h"
 #include "common/os/log.h"
+#include "common/pod/job_files.h"
 
 struct launcher {
     bool shared;
@@ -413,19 +414,9 @@ static rm_time first_every(const struct job_spec *spec)
                                               : spec->checkpoint.every;
 }
 
-/* One tree of processes is frozen, which this launcher has started itself. */
-static int refuse_snapshots(const struct job_spec *spec, struct error *err)
+/* What a job may ask for, and no launcher does yet. */
+static int refuse_too_much(const struct job_spec *spec, struct error *err)
 {
-    if (!job_has_store(spec))
-        return err_set(
-            err, ERR_USAGE,
-            "spec.checkpoint.process is CRIU, but there is no checkpoint.uri: write where the snapshots "
-            "are to lie");
-    if (spec->launch.preload.count)
-        return err_set(
-            err, ERR_USAGE,
-            "spec.launch.preload does nothing beside checkpoint.process: CRIU, whose program lives again "
-            "with its modules; leave it out");
     if (launch_processes(spec) > 1)
         return err_set(
             err, ERR_USAGE,
@@ -435,30 +426,31 @@ static int refuse_snapshots(const struct job_spec *spec, struct error *err)
     if (spec->checkpoint.process_paths.count)
         return err_set(err, ERR_USAGE,
                        "spec.checkpoint.processPaths can't travel with a snapshot yet; leave it out");
-    if (config_get(CONFIG_POD_OLDER_KEY))
-        return err_set(
-            err, ERR_USAGE,
-            "spec.checkpoint.processKeyRef is not read by a worker yet; choose another checkpoint.uri");
     return 0;
 }
 
 static int open_snapshots(struct launcher *l, const struct msg_setup *setup, struct error *err)
 {
-    uint8_t key[JOB_KEY_BYTES];
+    uint8_t key[JOB_KEY_BYTES], older[JOB_KEY_BYTES];
+    const char *of_older = config_get(CONFIG_POD_OLDER_KEY);
     struct freezing_options options = {.spec = &l->spec,
                                        .key = key,
+                                       .older = of_older ? older : NULL,
                                        .ready = snapshots_work,
                                        .back = program_is_back,
                                        .made = snapshot_is_over,
                                        .ctx = l};
     if (!job_freezes(&l->spec))
         return 0;
-    if (refuse_snapshots(&l->spec, err) < 0)
+    if (refuse_too_much(&l->spec, err) < 0)
+        return -1;
+    if (of_older && job_key_read(older, of_older, err) < 0)
         return -1;
     if (!hex_decode(setup->key, key, sizeof key))
         return err_set(err, ERR_PROTOCOL, "the agent does not tell the job's key");
     int result = freezing_open(&l->freezing, l->loop, &options, err);
     explicit_bzero(key, sizeof key);
+    explicit_bzero(older, sizeof older);
     return result;
 }
 

@@ -293,6 +293,9 @@ static int check_process(const struct job_spec *spec, const char **ret_path, str
          "is CRIU, but workers.max is %d: connections between pods lead to machines that will be gone; set "
          "workers.max to 1, or have the program save by itself",
          spec->workers.max);
+    RULE(spec->launch.preload.count, "launch.preload",
+         "does nothing beside checkpoint.process: CRIU, whose program lives again with its modules; leave it "
+         "out");
     RULE(spec->checkpoint.every_steps, "checkpoint.everySteps",
          "is %lld beside checkpoint.process: CRIU, but who freezes a program knows no steps; write a time "
          "for every",

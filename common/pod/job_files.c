@@ -5,7 +5,7 @@
 #include "common/os/crypto.h"
 #include "common/os/file.h"
 
-static int key_read(uint8_t key[JOB_KEY_BYTES], const char *path, struct error *err)
+int job_key_read(uint8_t key[JOB_KEY_BYTES], const char *path, struct error *err)
 {
     struct str text = str_init(4 * JOB_KEY_BYTES);
     int result = file_read(path, &text, err);
@@ -59,7 +59,7 @@ int job_files_read(struct job_files *ret, const struct job_paths *paths, struct 
     bool given =
         !paths->spec || (file_read(paths->spec, &files.spec_text, err) == 0 &&
                          spec_check(&files, paths, err) == 0 && spec_parse(&files, paths->spec, err) == 0);
-    if (!given || key_read(files.key, paths->key, err) < 0) {
+    if (!given || job_key_read(files.key, paths->key, err) < 0) {
         job_files_clear(&files);
         return -1;
     }

@@ -20,6 +20,9 @@ struct job_paths {
     const char *key;
 };
 
+/* A job's key as its Secret's file has it: 64 hex digits, and a line's end. ERR_USAGE where it holds anything
+ * else. */
+int job_key_read(uint8_t key[JOB_KEY_BYTES], const char *path, struct error *err);
 /* Reads and checks both. On failure nothing is left to clear. */
 int job_files_read(struct job_files *ret, const struct job_paths *paths, struct error *err);
 /* Puts the job in that came without a file. */

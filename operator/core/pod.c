@@ -374,10 +374,8 @@ static bool is_frozen(const struct making *m)
 
 static void set_frozen(const struct making *m, struct js *container)
 {
-    char older[OP_NAME_MAX];
-    const char *name = js_as_string(read_at(m->job_spec, "checkpoint.processKeyRef.name"));
-    text_copy(older, sizeof older, name ? name : "");
-    pod_frozen_place(m->pod_spec, container, name ? older : NULL);
+    const char *older = js_as_string(read_at(m->job_spec, "checkpoint.processKeyRef.name"));
+    pod_frozen_place(m->pod_spec, container, older);
 }
 
 /* What all pods of a job have in common. */

@@ -182,12 +182,9 @@ static void place_images(struct js *pod_spec, struct js *container)
 /* By its digest, or nobody knows what will be there another time. */
 static void tell_image(struct js *container)
 {
-    char kept[320];
     const char *image = js_as_string(js_get(container, "image"));
-    if (!image || !strstr(image, "@sha256:") || strlen(image) >= sizeof kept)
-        return;
-    snprintf(kept, sizeof kept, "%s", image);
-    part_variable(container, "RINGMASTER_POD_IMAGE", kept);
+    if (image && strstr(image, "@sha256:"))
+        part_variable(container, "RINGMASTER_POD_IMAGE", image);
 }
 
 void pod_frozen_place(struct js *pod_spec, struct js *container, const char *older)

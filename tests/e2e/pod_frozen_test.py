@@ -108,6 +108,14 @@ def kill(pod):
     pod.wait()
 
 
+def leave(group):
+    """A pod that has counted, was told to go, and left a snapshot; its coordinator is still there."""
+    pod, coordinator = begin(group)
+    pod.signal(signal.SIGTERM)
+    assert pod.wait() == 0, group.tail()
+    return pod, coordinator
+
+
 def goes_on(group, number, attempt=2, **worker):
     """The next pod, which counts on from that snapshot."""
     pod = group.worker(0, attempt=attempt, **worker)
@@ -128,7 +136,9 @@ def test_a_pod_that_is_killed_is_followed_by_one_that_counts_on_from_the_last_in
     assert second.numbers()[0] <= first.numbers()[-1] + 1, "no number is left out"
     saved = next(event for event in group.events("checkpointSaved") if event["step"] == 1)
     assert saved["uri"] == f"file://{tmp_path}/store/process-00000001" and saved["frozenMs"] > 0 and saved["bytes"] > 0, saved
-    assert group.status()["goodput"]["checkpointSeconds"] > 0
+    status = group.status()
+    assert status["goodput"]["checkpointSeconds"] > 0
+    assert status["checkpoint"]["uri"] == f"file://{tmp_path}/store/process-{status['checkpoint']['step']:08}", status["checkpoint"]
     group.until_saved(newest + 1)
 
 
@@ -143,10 +153,9 @@ def test_a_program_that_may_be_frozen_has_no_rights_of_its_pods(frozen):
 
 def test_who_is_told_to_go_freezes_and_the_next_pod_counts_on_with_the_next_number(frozen, tmp_path):
     group = frozen()
-    first, _ = begin(group)
-    first.signal(signal.SIGTERM)
-    assert first.wait() == 0, group.tail()
+    first, _ = leave(group)
     assert first.last_word() == {"left": True}
+    assert not list((tmp_path / "images").iterdir()), "the files of the snapshot are gone from this disk"
     assert published(tmp_path) == [1]
     second = goes_on(group, 1)
     kill(second)
@@ -157,9 +166,7 @@ def test_who_is_told_to_go_freezes_and_the_next_pod_counts_on_with_the_next_numb
 
 def test_a_program_that_lives_again_ends_as_it_would_have(frozen, tmp_path):
     group = frozen(until=400)
-    first, coordinator = begin(group)
-    first.signal(signal.SIGTERM)
-    assert first.wait() == 0, group.tail()
+    first, coordinator = leave(group)
     second = group.worker(0, attempt=2)
     assert coordinator.wait() == 0, group.tail()
     assert second.wait() == 0, group.tail()
@@ -181,9 +188,7 @@ def test_a_pod_that_goes_on_the_way_to_a_snapshot_is_followed_from_the_newest_wh
 
 def test_a_pod_that_goes_on_the_way_back_is_followed_from_the_same_snapshot(frozen, tmp_path):
     group = frozen()
-    first, coordinator = begin(group)
-    first.signal(signal.SIGTERM)
-    assert first.wait() == 0, group.tail()
+    first, coordinator = leave(group)
     kill(coordinator)
     group.coordinator(term=2)  # which knows of no attempt: a fault is for a first one alone
     second = group.worker(0, attempt=0, env={"RINGMASTER_FAULT": "frozen-fetched/stop"})
@@ -219,15 +224,37 @@ def test_a_manifest_of_which_a_byte_is_another_is_never_restored(frozen, tmp_pat
 
 def test_another_jobs_snapshots_are_refused_with_the_field_that_names_its_key(frozen, tmp_path):
     group = frozen()
-    first, coordinator = begin(group)
-    first.signal(signal.SIGTERM)
-    assert first.wait() == 0, group.tail()
+    first, coordinator = leave(group)
     kill(coordinator)
     group.key.write_text("ab" * 32, encoding="ascii")
     second = group.worker(0, attempt=2)
     group.coordinator(term=2)
     assert second.wait() == 2, group.tail()
     assert "checkpoint.processKeyRef" in second.last_word()["reason"] and not second.numbers(), second.last_word()
+
+
+def test_a_job_that_names_another_jobs_key_goes_on_from_its_snapshots(frozen, tmp_path):
+    group = frozen(every="1s")
+    first, coordinator = leave(group)
+    kill(coordinator)
+    older, newest = tmp_path / "older", published(tmp_path)[-1]
+    older.write_text(group.key.read_text(encoding="ascii"), encoding="ascii")
+    group.key.write_text("ab" * 32, encoding="ascii")
+    group.coordinator(term=2)
+    second = goes_on(group, newest, env={"RINGMASTER_POD_OLDER_KEY": str(older)})
+    assert in_order(first.numbers() + second.numbers()), "none is left out, and none is there twice"
+    group.until_saved(newest + 1)
+    kill(second)
+    goes_on(group, published(tmp_path)[-1], attempt=3)
+
+
+def test_a_key_file_of_another_job_that_holds_no_key_is_a_sentence(frozen, tmp_path):
+    group, older = frozen(), tmp_path / "older"
+    older.write_text("none\n", encoding="ascii")
+    group.coordinator()
+    pod = group.worker(0, env={"RINGMASTER_POD_OLDER_KEY": str(older)})
+    assert pod.wait() == 2, group.tail()
+    assert "the job's key is 64 hex digits" in pod.last_word()["reason"], pod.last_word()
 
 
 def test_what_is_missing_is_a_sentence_before_anything_starts(frozen, tmp_path):
@@ -273,3 +300,4 @@ def test_a_program_stands_still_while_no_coordinator_answers_and_goes_on_with_th
     status = group.ring((0, 1))
     assert status["failures"] == 0 and status["ring"]["generation"] == 1 and not group.events("workerLost"), status
     assert "stood_still_ms" in pod.text()
+    assert status["goodput"]["waitingSeconds"] > 0, "all that it waited was else taken for work, as it trained on"

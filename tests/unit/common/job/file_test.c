@@ -639,7 +639,7 @@ static struct outcome read_frozen(const char *launch, const char *workers, const
     char text[1024];
     snprintf(text, sizeof text,
              "apiVersion: ringmaster.dev/v1alpha1\nkind: TrainingJob\nmetadata: {name: prog}\nspec:\n"
-             "  workers: {target: 1%s}\n  launch: {command: [a], mode: %s}\n"
+             "  workers: {target: 1%s}\n  launch: {command: [python3, a.py], mode: %s}\n"
              "  checkpoint: {uri: out, process: CRIU%s}\n",
              workers, launch, checkpoint);
     return read_with(text, NULL, 0);
@@ -680,6 +680,14 @@ Test(file, who_can_not_be_frozen_is_told_why_and_what_instead)
     refused(read_frozen("Restart", "", ", everySteps: 5"),
             "job.yaml:7: spec.checkpoint.everySteps is 5 beside checkpoint.process: CRIU, but who freezes a "
             "program knows no steps; write a time for every");
+    refused(
+        read_frozen("Restart, preload: [json]", "", ""),
+        "job.yaml:6: spec.launch.preload does nothing beside checkpoint.process: CRIU, whose program lives "
+        "again with its modules; leave it out");
+    refused(program_with("  checkpoint: {process: CRIU}"),
+            "job.yaml:9: spec.checkpoint.uri is missing; set it (folder, or s3://bucket/prefix, that "
+            "checkpoints and "
+            "the final weights go to)");
     refused(read_changed(10, "  checkpoint: {uri: out, process: criu}"),
             "job.yaml:10: spec.checkpoint.process is \"criu\"; write None or CRIU; did you mean CRIU?");
 }
