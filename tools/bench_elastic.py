@@ -135,6 +135,12 @@ def theirs(peer, python, event, name, times, save_every):
     return other and {**other, "found": list(zip(other["seconds"], other["stoodStill"], other["stepsRedone"], other["stepMs"]))}
 
 
+def why_no_figure(other, ended):
+    if other is None:
+        return "not installed"
+    return f"a survivor ended each of {ended} times" if ended else f"did not go on within {PATIENCE_S} s"
+
+
 def bench(peer, python, times, at_s, save_every):
     lines = ["| what happens | launcher | seconds to the next step | of these without any step | worst | in Restart's | steps redone, at most "
              "| ms a step before |", "|---|---|---|---|---|---|---|---|"]
@@ -149,8 +155,7 @@ def bench(peer, python, times, at_s, save_every):
             other = theirs(peer, python, event, name, times, save_every)
             ended = other.get("ended", 0) if other else 0
             if not other or ended == times:
-                why = "not installed" if other is None else f"a survivor ended, {ended} of {times} times" if ended else f"did not go on within {PATIENCE_S} s"
-                tell(lines, f"| {EVENTS[event]} | {name} | {why} | | | | | |")
+                tell(lines, f"| {EVENTS[event]} | {name} | {why_no_figure(other, ended)} | | | | | |")
                 continue
             version = other["torch"]
             tell(lines, row(event, name + (f"; of {times} times a survivor ended {ended}" if ended else ""), other["found"], least[RESTART]))
