@@ -7,6 +7,7 @@ what was found until then is counted and said.
 import os
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -14,6 +15,8 @@ ROOT = Path(__file__).resolve().parent.parent
 LIMIT_S = 80 * 60
 LOOK_S = 1  # between two looks whether it is over
 GRACE_S = 40  # for what is interrupted: pytest tears its fixtures down and writes its report
+SLOW_S = 600  # how often it is said of a command that it runs still: a log that ends early shows who was waited for
+COMMAND_MOST = 200  # letters of it then
 OVER = 124
 
 
@@ -49,36 +52,45 @@ class Watch:
         self.stopped = self.stopped or why
 
     def run(self, command, env=None, timeout=None, cwd=ROOT):
-        """Runs to the end; returns (exit code, everything it printed)."""
+        """Runs to the end; returns (exit code, everything it printed). What it leaves behind is not waited for, though it may hold
+        the same output open: hence a file and no pipe."""
         if self.over():
             return OVER, f"not started: {self.stopped}\n"
-        with subprocess.Popen(command, cwd=cwd, env=env, text=True, errors="replace", start_new_session=True,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
-            return self._end_of(process, timeout)
+        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
+            process = subprocess.Popen(command, cwd=cwd, env=env, start_new_session=True, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+            code, why = self._end_of(process, timeout)
+            output.seek(0)
+            return code, output.read() + why
 
     def _end_of(self, process, timeout):
-        end = time.monotonic() + (timeout or self.limit_s)
+        """(its exit code, "") or, of what had to be ended, (OVER, why)."""
+        begun = time.monotonic()
+        slow = begun + SLOW_S
         while True:
             try:
-                text, _ = process.communicate(timeout=LOOK_S)
-                return process.returncode, text
+                return process.wait(timeout=LOOK_S), ""
             except subprocess.TimeoutExpired:
-                if self.over():
-                    return OVER, f"{last_words(process)}\nended, because {self.stopped}\n"
-                if time.monotonic() > end:
-                    return OVER, f"{last_words(process)}\nstopped after {timeout} s\n"
+                now = time.monotonic()
+            if self.over():
+                end(process)
+                return OVER, f"\nended, because {self.stopped}\n"
+            if timeout and now > begun + timeout:
+                end(process)
+                return OVER, f"\nstopped after {timeout} s\n"
+            if now > slow:
+                print(f"under way since {now - begun:.0f} s: {' '.join(map(str, process.args))[:COMMAND_MOST]}", flush=True)
+                slow += SLOW_S
 
 
-def last_words(process):
-    """What it still says when it is interrupted; whatever of it is left after that is killed."""
+def end(process):
+    """Lets it say what it still has to say; whatever of it is left after that is killed."""
     kill_session(process, signal.SIGINT)
     try:
-        text, _ = process.communicate(timeout=GRACE_S)
+        process.wait(timeout=GRACE_S)
     except subprocess.TimeoutExpired:
-        kill_session(process, signal.SIGKILL)
-        text, _ = process.communicate()
+        pass
     kill_session(process, signal.SIGKILL)
-    return text
+    process.wait()
 
 
 def kill_session(process, how):

@@ -143,6 +143,34 @@ def test_what_runs_when_the_time_is_over_is_ended_and_nothing_more_starts(watch,
     assert watch.run(["true"])[0] == check_run.OVER
 
 
+def test_a_stray_that_holds_the_output_of_a_command_open_is_not_waited_for(tmp_path):
+    """In a session of its own, where no signal to the command's finds it."""
+    stray = tmp_path / "stray"
+    begun = f"setsid sh -c 'echo $$ > {stray}; exec sleep 1000' & while [ ! -s {stray} ]; do sleep 0.01; done; echo done"
+    try:
+        code, text = check_run.Watch(limit_s=600).run(["sh", "-c", begun], timeout=500)
+        assert (code, text) == (0, "done\n")
+    finally:
+        os.kill(int(stray.read_text()), signal.SIGKILL)
+
+
+def test_a_stray_in_a_session_of_its_own_does_not_keep_a_check_that_is_over(watch, monkeypatch, tmp_path):
+    monkeypatch.setattr(check_run, "GRACE_S", 1)
+    stray = tmp_path / "stray"
+    begun = f"setsid sh -c 'echo $$ > {stray}; exec sleep 1000' & trap '' INT; echo begun; sleep 1000"
+    try:
+        code, text = watch.run(["sh", "-c", begun])
+        assert code == check_run.OVER and text.startswith("begun"), text
+    finally:
+        os.kill(int(stray.read_text()), signal.SIGKILL)
+
+
+def test_of_a_command_that_takes_long_it_is_said_that_it_runs(monkeypatch, capsys):
+    monkeypatch.setattr(check_run, "SLOW_S", 0)
+    code, _ = check_run.Watch(limit_s=600).run(["sh", "-c", "sleep 1000"], timeout=2)
+    assert code == check_run.OVER and "under way since 1 s: sh -c sleep 1000\n" in capsys.readouterr().out
+
+
 def test_what_the_stories_had_found_when_the_time_was_over_is_counted(watch, tmp_path):
     """pytest is interrupted, not killed: it tells what it knows."""
     (tmp_path / "a_test.py").write_text("import pathlib, time\n\ndef test_good():\n    pass\n\ndef test_endless():\n"
