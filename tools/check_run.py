@@ -4,6 +4,7 @@ A check that is over its time, or that is told to stop, interrupts what is under
 what was found until then is counted and said.
 """
 
+import itertools
 import os
 import signal
 import subprocess
@@ -18,6 +19,8 @@ GRACE_S = 40  # for what is interrupted: pytest tears its fixtures down and writ
 SLOW_S = 600  # how often it is said of a command that it runs still: a log that ends early shows who was waited for
 COMMAND_MOST = 200  # letters of it then
 OVER = 124
+MARK = "RINGMASTER_CHECK_RUN"  # in the environment of all that a command starts
+NUMBERS = itertools.count(1)
 
 
 class Watch:
@@ -53,12 +56,16 @@ class Watch:
 
     def run(self, command, env=None, timeout=None, cwd=ROOT):
         """Runs to the end; returns (exit code, everything it printed). What it leaves behind is not waited for, though it may hold
-        the same output open: hence a file and no pipe."""
+        the same output open (hence a file and no pipe), but killed, and said."""
         if self.over():
             return OVER, f"not started: {self.stopped}\n"
+        mark = f"{os.getpid()}-{next(NUMBERS)}"
+        env = {**(os.environ if env is None else env), MARK: mark}
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
             process = subprocess.Popen(command, cwd=cwd, env=env, start_new_session=True, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
             code, why = self._end_of(process, timeout)
+            for left in kill_marked(mark):
+                print(f"left behind by {words(command)}: {left}", flush=True)
             output.seek(0)
             return code, output.read() + why
 
@@ -78,8 +85,27 @@ class Watch:
                 end(process)
                 return OVER, f"\nstopped after {timeout} s\n"
             if now > slow:
-                print(f"under way since {now - begun:.0f} s: {' '.join(map(str, process.args))[:COMMAND_MOST]}", flush=True)
+                print(f"under way since {now - begun:.0f} s: {words(process.args)}", flush=True)
                 slow += SLOW_S
+
+
+def words(command):
+    return " ".join(map(str, command))[:COMMAND_MOST]
+
+
+def kill_marked(mark):
+    """Kills what a command has started and left, in whatever session; returns its words. What runs with another environment, or is
+    somebody else's by now, is not found."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"{MARK}={mark}".encode() in (place / "environ").read_bytes().split(b"\0"):
+                what = (place / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+                os.kill(int(place.name), signal.SIGKILL)
+                found.append(f"{place.name} {what[:COMMAND_MOST]}")
+        except OSError:
+            continue
+    return found
 
 
 def end(process):

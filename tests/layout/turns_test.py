@@ -143,26 +143,30 @@ def test_what_runs_when_the_time_is_over_is_ended_and_nothing_more_starts(watch,
     assert watch.run(["true"])[0] == check_run.OVER
 
 
-def test_a_stray_that_holds_the_output_of_a_command_open_is_not_waited_for(tmp_path):
-    """In a session of its own, where no signal to the command's finds it."""
-    stray = tmp_path / "stray"
-    begun = f"setsid sh -c 'echo $$ > {stray}; exec sleep 1000' & while [ ! -s {stray} ]; do sleep 0.01; done; echo done"
+def is_alive(pid):
+    """It may be a zombie until whoever adopts it looks."""
     try:
-        code, text = check_run.Watch(limit_s=600).run(["sh", "-c", begun], timeout=500)
-        assert (code, text) == (0, "done\n")
-    finally:
-        os.kill(int(stray.read_text()), signal.SIGKILL)
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
-def test_a_stray_in_a_session_of_its_own_does_not_keep_a_check_that_is_over(watch, monkeypatch, tmp_path):
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_stray_in_a_session_of_its_own_is_not_waited_for_but_killed_and_said(watch, monkeypatch, capsys, tmp_path, ends):
+    """It holds the command's output open, and no signal to the command's session finds it."""
     monkeypatch.setattr(check_run, "GRACE_S", 1)
+    watch.limit_s = 600 if ends else 1
     stray = tmp_path / "stray"
-    begun = f"setsid sh -c 'echo $$ > {stray}; exec sleep 1000' & trap '' INT; echo begun; sleep 1000"
+    begun = f"setsid sh -c 'echo $$ > {stray}; exec sleep 1000' & while [ ! -s {stray} ]; do sleep 0.01; done; echo begun"
+    code, text = watch.run(["sh", "-c", begun + ("" if ends else "; trap '' INT; sleep 1000; true")])
+    pid = int(stray.read_text())
     try:
-        code, text = watch.run(["sh", "-c", begun])
-        assert code == check_run.OVER and text.startswith("begun"), text
+        assert code == (0 if ends else check_run.OVER) and text.startswith("begun\n"), text
+        assert f": {pid} sleep 1000" in capsys.readouterr().out
+        processes.until(lambda: not is_alive(pid), "the stray has ended", 60)
     finally:
-        os.kill(int(stray.read_text()), signal.SIGKILL)
+        if is_alive(pid):
+            os.kill(pid, signal.SIGKILL)
 
 
 def test_of_a_command_that_takes_long_it_is_said_that_it_runs(monkeypatch, capsys):

@@ -1,6 +1,7 @@
 /* What /proc says of this process and of children in each state. */
 #include <criterion/criterion.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,9 +10,11 @@
 static pid_t child_that_waits(void)
 {
     pid_t pid = fork();
-    if (pid == 0)
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a check that fails doesn't come to the end, where it is killed */
         for (;;)
             pause();
+    }
     return pid;
 }
 
