@@ -80,6 +80,14 @@ def test_the_longest_programs_begin_first_and_are_there():
     assert [name for _, (name,) in check_all.in_order(pairs)] == [first, second, second, "a_test", "b_test"]
 
 
+def test_each_long_program_has_one_turn_under_asan_and_runs_in_the_other_preset_always():
+    for name in check_all.LONG_PROGRAMS:
+        assert sum(check_all.takes_part("asan", name, turn) for turn in range(check_all.turns.TURNS)) == 1
+        assert all(check_all.takes_part("test", name, turn) for turn in range(check_all.turns.TURNS))
+    assert all(check_all.takes_part("asan", "a_test", turn) for turn in range(check_all.turns.TURNS))
+    assert check_all.takes_part("asan", check_all.LONG_PROGRAMS[0], None)
+
+
 def test_a_pytest_run_is_counted_and_its_collapse_is_a_failure(tmp_path, capsys):
     (tmp_path / "a_test.py").write_text("import pytest\n\ndef test_good():\n    pass\n\ndef test_bad():\n    assert 0\n\n"
                                         "def test_left_out():\n    pytest.skip('why')\n")
