@@ -33,13 +33,15 @@ struct publisher {
     bool made[MANIFEST_TEXTS];     /* the small files that did */
     uint8_t (*sum)[RM_HASH_BYTES]; /* of all chunks of all pieces */
     bool vouched[MANIFEST_PIECES_WRITTEN]; /* for these pieces, whose sums are there */
+    bool others;                           /* the place is another run's now; the error says whose */
 };
 
 /* A run whose place was taken over while it stood still knows nothing of that: before it creates, replaces or
  * deletes what has no history in its name, it looks. */
-static int still_ours(const struct publisher *p, struct error *err)
+static int still_ours(struct publisher *p, struct error *err)
 {
-    return p->publication->run ? owner_check(p->store, p->publication->run, err) : 0;
+    p->others = p->publication->run && owner_check(p->store, p->publication->run, err) < 0;
+    return p->others ? -1 : 0;
 }
 
 /* The pieces of the small files at the end of the list, where it has room for them; each is one chunk. */
@@ -99,7 +101,7 @@ static bool has_all_pieces(const struct publisher *p)
 
 /* What stands there is proven to be damaged, as this machine reads it (why). One that reads wrongly each time
  * must cost no sound checkpoint: alone it moves nothing. 0: it has made way. */
-static int make_way(const struct publisher *p, const struct error *why, struct error *err)
+static int make_way(struct publisher *p, const struct error *why, struct error *err)
 {
     if (!has_all_pieces(p))
         return err_from(err, why,
@@ -422,6 +424,8 @@ static int publish_all(struct publisher *p, struct error *err)
     object_pass_caches(p->store, past || publication->final);
     int result = publish_once(p, err);
     object_pass_caches(p->store, past);
+    if (result < 0 && p->others)
+        return -1; /* it names the place, and said twice that would take the room of whose it is */
     if (result < 0)
         return err_wrap(err, "checkpoint %s of %s", p->name, object_uri(p->store));
     files_remove(p->store, p->name, &p->manifest, NULL, NULL);

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "common/storage/checkpoint/checkpoint.h"
 #include "common/storage/checkpoint/owner.h"
 #include "tests/unit/common/storage/checkpoint/bucket.h"
 
@@ -208,6 +209,23 @@ Test(owner_bucket, a_claim_that_was_made_and_not_heard_of_is_found_to_be_its_own
     cr_assert_not(owner_is_away(owner, &why));
     owner_free(owner);
     cr_assert(says(".owner-00000002", "released"));
+}
+
+/* A sentence that is too long loses its middle, and there it is said whose the place is. */
+Test(owner_bucket, who_publishes_says_once_which_place_is_anothers_and_whole_whose)
+{
+    struct object_store *store;
+    struct error err = {0};
+    struct manifest m = {.step = 30, .fingerprint = "f"};
+    struct object_options place = {.uri = "s3://bucket/base/a/place/that/has/a/longer/name/than/most/have",
+                                   .endpoint = bucket_endpoint(bucket),
+                                   .region = "eu-test-1"};
+    cr_assert_eq(object_open(&store, &place, &err), 0, "%s", err.text);
+    bucket_put(bucket, "a/place/that/has/a/longer/name/than/most/have/.owner-00000001", CLAIM(""));
+    struct checkpoint_publication publication = {.store = store, .manifest = &m, .run = "0123456789abcdef"};
+    cr_assert_eq(checkpoint_publish(&publication, &m, &err), -1);
+    cr_assert(strstr(err.text, "most/have belongs to another run now: job other"), "%s", err.text);
+    object_free(store);
 }
 
 Test(owner_bucket, who_writes_waits_while_the_place_is_anothers_and_goes_on_when_its_run_has_it_again)
