@@ -134,11 +134,12 @@ static int begin_file(struct making *m, struct error *err)
         m->fd = openat(m->folder_fd, m->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
         if (m->fd < 0)
             return err_system(err, ERR_MACHINE, "%s/%s", m->folder, m->name);
-        if (flock(m->fd, LOCK_EX | LOCK_NB) < 0 && errno != EWOULDBLOCK)
+        bool locked = flock(m->fd, LOCK_EX | LOCK_NB) == 0;
+        if (!locked && errno != EWOULDBLOCK)
             return 0; /* a file system without locks */
-        if (is_still(m))
+        if (locked && is_still(m))
             return 0;
-        close(m->fd);
+        close(m->fd); /* who has the lock took it for something left, and removes it in a moment */
     }
     return err_set(err, ERR_MACHINE, "%s: somebody removes what is begun there", m->folder);
 }

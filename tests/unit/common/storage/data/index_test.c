@@ -269,18 +269,27 @@ static int entries(void)
     return count - 2;
 }
 
-static void save_files(int count)
+/* Asks nothing of Criterion: of two processes that tell it of an assertion at the same time one may wait for
+ * the answer that the other one got, for ever. */
+static int try_save_files(int count, struct error *err)
 {
     struct data_index index = {0};
-    struct error err = {0};
     char path[RM_URI_MAX], name[3] = "aa";
-    for (int i = 0; i < count; i++) {
+    int result = 0;
+    for (int i = 0; i < count && result == 0; i++) {
         snprintf(name, sizeof name, "%c%c", 'a' + i / 26, 'a' + i % 26);
-        cr_assert_eq(data_index_add(&index, &(struct index_entry){.name = name, .bytes = 3}, &err), 0);
+        result = data_index_add(&index, &(struct index_entry){.name = name, .bytes = 3}, err);
     }
-    cr_assert_eq(data_index_save(&index, place, path, &err), 0, "%s", err.text);
-    cr_assert_str_eq(path, lies);
+    if (result == 0)
+        result = data_index_save(&index, place, path, err);
     data_index_clear(&index);
+    return result == 0 && strcmp(path, lies) ? -1 : result;
+}
+
+static void save_files(int count)
+{
+    struct error err = {0};
+    cr_assert_eq(try_save_files(count, &err), 0, "%s", err.text);
 }
 
 static void make_place(void)
@@ -306,8 +315,7 @@ Test(index, who_is_killed_while_it_writes_leaves_the_one_before_and_the_next_one
         cr_assert(child >= 0);
         if (!child) {
             setenv("RINGMASTER_FAULT", "index-begun", 1);
-            save_files(3);
-            _exit(0);
+            _exit(try_save_files(3, NULL) < 0);
         }
         cr_assert(waitpid(child, &status, 0) == child && WIFSIGNALED(status));
         cr_assert_eq(count_loaded(), 2);
@@ -329,7 +337,8 @@ Test(index, of_some_that_write_at_once_one_counts_and_who_reads_has_a_whole_one)
     for (int writer = 0; writer < WRITERS; writer++)
         if (!fork()) {
             for (int i = 0; i < ROUNDS; i++)
-                save_files(100 + 100 * writer);
+                if (try_save_files(100 + 100 * writer, NULL) < 0)
+                    _exit(1);
             _exit(0);
         }
     while (left) {
