@@ -245,10 +245,12 @@ def second_opinion(preset):
         return count
 
 
-# Programs of the unit tests that take longest, half a minute and more under ASan. They begin first, or one of them ends last with a
-# processor that has nothing left beside it.
-LONG_PROGRAMS = ("operator_sim_test", "backend_gpu_test", "gpu_takeover_test", "listening_test", "trainer_test", "sim_seeds", "sim_crowd",
-                 "ring_torn_test", "torn_test", "exact_test", "emulator_test", "attend_test", "bf16_test", "state_test", "backend_cpu_test")
+# Programs of the unit tests that take longest, a quarter of a minute and more under ASan. They begin first, or one of them ends last
+# with a processor that has nothing left beside it.
+LONG_PROGRAMS = ("operator_sim_test", "backend_gpu_test", "operator_meter_test", "lane_test", "sim_programs_seeds", "replay_test",
+                 "gpu_takeover_test", "trainer_test", "checkpoint_damage_test", "snapshot_test", "sim_seeds", "sim_crowd", "bf16_test",
+                 "ring_torn_test", "torn_test", "gpt_test", "checkpoint_test", "collective_test", "exact_test", "emulator_test",
+                 "attend_test", "listening_test", "state_test", "backend_cpu_test")
 
 
 def in_order(tests):
