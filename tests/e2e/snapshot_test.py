@@ -4,6 +4,7 @@ which has CRIU's place alone taken (tests/snapshot_rig), and, where libcriu is a
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -89,7 +90,12 @@ def test_a_criu_that_is_too_old_is_refused(tmp_path):
     old = tmp_path / "criu"
     old.write_text("criu 3.17\n")
     done = subprocess.run([STANDIN, "check", "--criu", old], capture_output=True, text=True, check=False)
-    assert done.returncode == 4 and done.stderr == "ringmaster-snapshot: criu is 3.17, which is too old: a snapshot wants 4.1 or later, as Debian 13 has it\n"
+    sentence = "ringmaster-snapshot: criu is 3.17, which is too old: a snapshot wants 4.1 or later, as Debian 13 has it\n"
+    assert done.returncode == 4 and done.stderr == sentence
+    beside = tmp_path / "ringmaster-snapshot"
+    shutil.copy(STANDIN, beside)
+    done = subprocess.run([beside, "check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 4 and done.stderr == sentence, "the one beside it goes before the one in PATH, as in the bundle"
 
 
 def tool(*words, env=None):

@@ -1,12 +1,14 @@
 /* ringmaster-snapshot: freezes a tree of processes into a folder and has it live again, by CRIU. A program of
  * its own with one thread, since libcriu forks and waits. Its words are told in docs/process-snapshots.md. */
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "agent/snapshot/criu/snapshot.h"
 #include "common/os/command_line.h"
+#include "common/os/file.h"
 #include "common/os/log.h"
 
 static const char usage[] =
@@ -14,12 +16,13 @@ static const char usage[] =
     "       ringmaster-snapshot dump --pid N --images FOLDER [--leave-running] [--criu FILE]\n"
     "       ringmaster-snapshot restore --images FOLDER [--stdout-fd N] [--stderr-fd N] [--criu FILE]\n"
     "       ringmaster-snapshot --version\n"
+    "FILE is CRIU's program: without it the one beside this program, or else the one in PATH.\n"
     "ringmaster-agent starts it for jobs with checkpoint.process: CRIU.\n"
     "For example:\n"
     "  ringmaster-snapshot check\n";
 
 struct wish {
-    const char *criu, *images;
+    const char *criu, *images; /* criu: NULL for the one in PATH */
     long pid, out, err;
     bool leave_running;
 };
@@ -55,6 +58,14 @@ static int take_option(struct wish *wish, int option, struct error *err)
     }
 }
 
+/* The bundle has one beside this program: it goes before what an image of somebody else's may have. */
+static const char *criu_beside(void)
+{
+    static char criu_path[PATH_MAX];
+    bool there = file_sibling("criu", criu_path, sizeof criu_path, NULL) == 0 && access(criu_path, X_OK) == 0;
+    return there ? criu_path : NULL;
+}
+
 static int read_wish(struct wish *wish, int argc, char **argv, struct error *err)
 {
     static const struct option names[] = {
@@ -74,6 +85,8 @@ static int read_wish(struct wish *wish, int argc, char **argv, struct error *err
     if (optind != argc)
         return err_set(err, ERR_USAGE, "%s: %.60s is no option, and there is nothing else to say", argv[0],
                        argv[optind]);
+    if (!wish->criu)
+        wish->criu = criu_beside();
     return 0;
 }
 

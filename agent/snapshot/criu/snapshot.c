@@ -28,7 +28,7 @@ int snapshot_refuse_ground(const char *binary, struct error *err)
             err, ERR_MACHINE,
             "there is no criu that runs here (%.200s); a snapshot wants 4.1 or later, as Debian 13 "
             "has it",
-            binary ? binary : "looked for in PATH");
+            binary ? binary : "looked for beside this program and in PATH");
     if (snapshot_refuse_version(version, err) < 0)
         return -1;
     return refuse_own_rights(err);
