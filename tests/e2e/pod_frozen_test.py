@@ -5,6 +5,7 @@ The coordinator and the agent are the product's own, and get the job as the oper
 import json
 import os
 import re
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -172,6 +173,42 @@ def test_a_program_that_lives_again_ends_as_it_would_have(frozen, tmp_path):
     assert second.wait() == 0, group.tail()
     assert first.numbers() + second.numbers() == list(range(400))
     assert coordinator.last_word()["programExitCode"] == 0
+
+
+def lines_of(log):
+    return [int(line) for line in log.read_text(encoding="ascii").split()]
+
+
+def test_a_folder_that_is_named_travels_and_is_of_the_same_moment_as_the_memory(frozen, tmp_path):
+    work = tmp_path / "work"
+    work.mkdir()
+    log = work / "log"
+    group = frozen(command=[sys.executable, COUNTER, 1 << 40, log], every="1s", processPaths=[str(work)])
+    first, _ = begin(group)
+    group.until_saved(2)
+    rig.until(lambda: len(lines_of(log)) > 20, "its log grows behind the snapshot", rig.DEADLINE_S)
+    kill(first)
+    shutil.rmtree(work)  # as with a pod's own disk
+    second = goes_on(group, published(tmp_path)[-1])
+    kill(second)
+    assert lines_of(log) == list(range(len(lines_of(log)))), "no line twice, and none left out"
+    assert lines_of(log)[-1] >= second.numbers()[-1] - 1
+
+
+@pytest.mark.parametrize("path, sentence", [
+    ("/dev/shm/mine", "has /dev/shm/mine, but /dev can't travel with a snapshot; name what the program writes"),
+    ("{images}", "can't travel with a snapshot; name what the program writes"),
+    ("{sealed}/work", "which lies where nothing can be written: it would not come back; leave it out")])
+def test_a_path_that_can_not_travel_is_a_sentence_before_anything_starts(frozen, tmp_path, path, sentence):
+    sealed = tmp_path / "sealed"
+    sealed.mkdir()
+    group = frozen(processPaths=[path.format(images=tmp_path / "images", sealed=sealed)])
+    group.coordinator()
+    pod = group.worker(0, over=[(f"-o ro {sealed}", sealed)])
+    assert pod.wait() == 2, group.tail()
+    reason = pod.last_word()["reason"]
+    assert "spec.checkpoint.processPaths has /" in reason and sentence in reason, reason
+    assert not pod.numbers()
 
 
 @pytest.mark.parametrize("point, whole", [("frozen-dumped", 1), ("image-sent", 1), ("frozen-published", 2)])

@@ -68,13 +68,37 @@ static int tell_failure(int folder, const char *log, const char *what, int code,
     return -1;
 }
 
-int freezer_dump(const struct snapshot *wish, struct error *err)
+/* libcriu hands nothing of ours to whom it calls. */
+static struct {
+    const struct snapshot *wish;
+    freezer_still *still;
+    struct error why;
+    bool failed;
+} dump_at_hand;
+
+/* CRIU's own word for the moment behind the last image, at which nothing runs yet. */
+static int hear_criu(char *action, criu_notify_arg_t more)
+{
+    (void)more;
+    if (strcmp(action, "post-dump") != 0)
+        return 0;
+    dump_at_hand.failed = dump_at_hand.still(dump_at_hand.wish, &dump_at_hand.why) < 0;
+    return dump_at_hand.failed ? -1 : 0;
+}
+
+int freezer_dump(const struct snapshot *wish, freezer_still *still, struct error *err)
 {
     if (set_common(wish->binary, wish->folder, dump_log, err) < 0)
         return -1;
+    dump_at_hand.wish = wish;
+    dump_at_hand.still = still;
+    dump_at_hand.failed = false;
+    criu_set_notify_cb(hear_criu);
     criu_set_pid((int)wish->pid);
     criu_set_leave_running(wish->leave_running);
     int code = criu_dump();
+    if (dump_at_hand.failed)
+        return err_set(err, dump_at_hand.why.code, "%s", dump_at_hand.why.text);
     return code < 0 ? tell_failure(wish->folder, dump_log, "the dump failed", code, err) : 0;
 }
 
