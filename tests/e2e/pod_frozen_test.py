@@ -165,6 +165,28 @@ def test_who_is_told_to_go_freezes_and_the_next_pod_counts_on_with_the_next_numb
     assert third.numbers()[0] == second.numbers()[0]
 
 
+def test_who_could_not_be_brought_back_is_tried_again_in_the_same_pod_with_its_own_number(frozen, tmp_path):
+    group = frozen()
+    leave(group)
+    tool, tried = tmp_path / "once", tmp_path / "tried"
+    tool.write_text(f"#!/bin/sh\nif [ $1 = restore ] && [ ! -e {tried} ]; then\n  : >{tried}\n  echo 'ringmaster-snapshot: not yet' >&2\n  exit 4\nfi\n"
+                    f'exec {STANDIN} "$@"\n', encoding="ascii")
+    tool.chmod(0o755)
+    goes_on(group, 1, env={"RINGMASTER_SNAPSHOT": str(tool)})
+    failures = group.events("programFailed")
+    assert len(failures) == 1 and "not yet" in json.dumps(failures), failures
+
+
+def test_a_program_that_dies_soon_after_it_lived_again_does_so_once_more(frozen):
+    group = frozen()
+    leave(group)
+    pod = goes_on(group, 1)
+    (program,) = children_of(*children_of(pod.pid))
+    os.kill(program, signal.SIGKILL)
+    group.until(lambda s: sum(e["event"] == "checkpointLoaded" for e in s["events"]) == 2, "it goes on once more")
+    assert len(group.events("programFailed")) == 1, "nobody else had its number meanwhile"
+
+
 def test_a_program_that_lives_again_ends_as_it_would_have(frozen, tmp_path):
     group = frozen(until=400)
     first, coordinator = leave(group)
