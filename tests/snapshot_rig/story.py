@@ -172,7 +172,7 @@ def refused():
     ring = ctypes.CDLL(None, use_errno=True).syscall(IO_URING_SETUP, 1, ctypes.create_string_buffer(120))
     ringed = dump_of_one_with(ring) if ring >= 0 else None
     return {"words": snapshot("dump", "--images", FOLDER), "path": snapshot("dump", "--pid", 2, "--images", FOLDER, "--path", "work"),
-            "no_room": dump_of_one_with(1, "--path", PROGRAM, "--room", 1 << 10), "folder": snapshot("restore"), "odd": snapshot("thaw"), "none": snapshot(),
+            "no_room": dump_of_one_with(1, "--path", COUNTER, "--room", 1 << 8), "folder": snapshot("restore"), "odd": snapshot("thaw"), "none": snapshot(),
             "nobody": snapshot("dump", "--pid", int(nobody) - 1, "--images", FOLDER), "no_images": snapshot("restore", "--images", FOLDER),
             "no_folder": snapshot("restore", "--images", FOLDER / "none"), "ringed": ringed,
             "no_criu": snapshot("check", "--criu", FOLDER / "none"), "check": snapshot("check")}

@@ -109,11 +109,18 @@ static int inherit_stream(int fd, const char *key, struct error *err)
     return criu_add_inherit_fd(fd, key) < 0 ? err_set(err, ERR_MACHINE, "no memory for CRIU's options") : 0;
 }
 
+/* CRIU closes each descriptor once it has given it away: one that is to be both is given twice. */
+static int own_descriptor(int fd, int other)
+{
+    return fd >= 0 && fd == other ? dup(fd) : fd;
+}
+
 long freezer_restore(const struct snapshot *wish, const struct program_streams *had, struct error *err)
 {
     if (set_common(wish->binary, wish->folder, restore_log, err) < 0 ||
         inherit_stream(wish->out, had->out, err) < 0 ||
-        (strcmp(had->out, had->err) != 0 && inherit_stream(wish->err, had->err, err) < 0))
+        (strcmp(had->out, had->err) != 0 &&
+         inherit_stream(own_descriptor(wish->err, wish->out), had->err, err) < 0))
         return -1;
     int pid = criu_restore_child();
     return pid <= 0 ? tell_failure(wish->folder, restore_log, "the restore failed", pid, err) : pid;
