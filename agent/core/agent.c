@@ -127,6 +127,20 @@ static void hear_answer(struct agent *st, const struct message *m, rm_time now, 
         say_hold(st, out, false);
 }
 
+/* A connection without a word is taken for one that leads nowhere, where heartbeats are answered. */
+static rm_time hang_up_at(const struct agent *st)
+{
+    bool answered = st->fence.after && st->connection == WELCOMED;
+    return answered ? rm_sum(st->control_heard, st->fence.after) : RM_NEVER;
+}
+
+static void hang_up(struct agent *st, rm_time now, struct agent_out *out)
+{
+    RM_ASSERT(st->connection == WELCOMED, "no connection (%d) is hung up", (int)st->connection);
+    agent_act(out, AGENT_HANG_UP);
+    st->control_heard = now;
+}
+
 static void send_link(struct agent *st, struct agent_out *out, const struct message *m)
 {
     if (st->trainer == TRAINER_UP)
@@ -690,6 +704,8 @@ static void on_time(struct agent *st, rm_time now, struct agent_out *out)
         agent_trainer_is_still(st, out);
     if (fence_is_due(&st->fence, now))
         say_hold(st, out, true);
+    if (now >= hang_up_at(st))
+        hang_up(st, now, out);
     agent_tell_of_calls(st, out);
     if (st->connection == WELCOMED && now >= st->beat_at)
         heartbeat(st, now, out);
@@ -714,6 +730,7 @@ static void handle(struct agent *st, const struct agent_event *e, rm_time now, s
         break;
     case AGENT_CONNECTED:
         st->connection = GREETED;
+        st->control_heard = now;
         say_hello(st, out);
         break;
     case AGENT_DISCONNECTED:
@@ -723,6 +740,7 @@ static void handle(struct agent *st, const struct agent_event *e, rm_time now, s
         agent_quit(st, out, EXIT_MACHINE, e->text);
         break;
     case AGENT_CONTROL:
+        st->control_heard = now;
         on_control(st, e->message, now, out);
         break;
     case AGENT_LINK:
@@ -782,6 +800,6 @@ rm_time agent_deadline(const struct agent *st)
     rm_time at = rm_earlier(rm_earlier(st->beat_at, st->retry_at), rm_earlier(agent_calls_at(st), st->up_by));
     if (agent_asks_store_again(st))
         at = rm_earlier(at, st->store_at);
-    at = rm_earlier(at, fence_deadline(&st->fence));
+    at = rm_earlier(at, rm_earlier(fence_deadline(&st->fence), hang_up_at(st)));
     return rm_earlier(at, rm_earlier(lost_by(st), st->ends_at));
 }

@@ -98,6 +98,7 @@ struct agent {
     int64_t busy_beats;    /* heartbeats while the store kept the trainer waiting: that is no hang */
     int unwelcome;         /* connections in a row that ended after our hello, and without an answer */
     struct fence fence;    /* of what the launcher runs */
+    rm_time control_heard; /* the newest word on this connection */
     int64_t saved;         /* newest checkpoint that is known to be published, -1 none */
 };
 

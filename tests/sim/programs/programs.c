@@ -328,6 +328,10 @@ static void agent_acts(struct sim *sim, int node, const struct agent_action *a)
     case AGENT_CONNECT:
         connect_agent(sim, node);
         break;
+    case AGENT_HANG_UP:
+        close_connection(sim, node);
+        add(sim, in_order(sim, &n->to_agent_at, 2 * RM_MS), CLOSED_AT_AGENT, node, 0);
+        break;
     case AGENT_SEND_CONTROL:
         trace(sim, "agent", node, a->message);
         if (n->conn >= 0 && !n->cut)
