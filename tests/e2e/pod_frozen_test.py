@@ -1,4 +1,5 @@
-"""Programs that save nothing, in pods: frozen by ringmaster-snapshot (a stand-in for CRIU below it, tests/snapshot_rig), and alive again in the next pod.
+"""Programs that save nothing, in pods: frozen by ringmaster-snapshot (a stand-in for CRIU below it, tests/snapshot_rig, and CRIU itself where that is),
+and alive again in the next pod.
 
 The coordinator and the agent are the product's own, and get the job as the operator would hand it to them."""
 
@@ -15,8 +16,8 @@ import pytest
 import launch_test
 import pod_rig
 import rig
+from snapshot_test import PROGRAMS, STANDIN
 
-STANDIN = rig.BIN.parent / "tests/standin/ringmaster-snapshot"
 COUNTER = launch_test.PROGRAMS / "frozen_counter.py"
 
 
@@ -67,8 +68,17 @@ class FrozenPods(pod_rig.Pods):
         self.until(lambda s: any(e["event"] == "checkpointLoaded" and e["step"] == number for e in s["events"]), f"it goes on from {number}")
 
 
+@pytest.fixture(name="tool", params=PROGRAMS)
+def fixture_tool(request):
+    """The ringmaster-snapshot that freezes them."""
+    return request.param
+
+
+by_the_standin = pytest.mark.parametrize("tool", [pytest.param(STANDIN, id="standin")], indirect=True)  # CRIU's would not say that
+
+
 @pytest.fixture(name="frozen")
-def frozen_pods(launch, tmp_path):
+def frozen_pods(launch, tmp_path, tool):
     """frozen(until, **checkpoint): the programs of a job of one counter, none started yet."""
     made = []
 
@@ -79,7 +89,7 @@ def frozen_pods(launch, tmp_path):
         text["spec"]["launch"]["command"] = list(map(str, command or [sys.executable, COUNTER, until]))
         text["spec"]["checkpoint"].update({"process": "CRIU", **checkpoint})
         (tmp_path / "images").mkdir(exist_ok=True)
-        group = FrozenPods(tmp_path / "pods", json.dumps(text), env={"RINGMASTER_SNAPSHOT": str(STANDIN), "RINGMASTER_POD_IMAGES": str(tmp_path / "images")})
+        group = FrozenPods(tmp_path / "pods", json.dumps(text), env={"RINGMASTER_SNAPSHOT": str(tool), "RINGMASTER_POD_IMAGES": str(tmp_path / "images")})
         made.append(group)
         return group
 
@@ -165,14 +175,14 @@ def test_who_is_told_to_go_freezes_and_the_next_pod_counts_on_with_the_next_numb
     assert third.numbers()[0] == second.numbers()[0]
 
 
-def test_who_could_not_be_brought_back_is_tried_again_in_the_same_pod_with_its_own_number(frozen, tmp_path):
+def test_who_could_not_be_brought_back_is_tried_again_in_the_same_pod_with_its_own_number(frozen, tool, tmp_path):
     group = frozen()
     leave(group)
-    tool, tried = tmp_path / "once", tmp_path / "tried"
-    tool.write_text(f"#!/bin/sh\nif [ $1 = restore ] && [ ! -e {tried} ]; then\n  : >{tried}\n  echo 'ringmaster-snapshot: not yet' >&2\n  exit 4\nfi\n"
-                    f'exec {STANDIN} "$@"\n', encoding="ascii")
-    tool.chmod(0o755)
-    goes_on(group, 1, env={"RINGMASTER_SNAPSHOT": str(tool)})
+    once, tried = tmp_path / "once", tmp_path / "tried"
+    once.write_text(f"#!/bin/sh\nif [ $1 = restore ] && [ ! -e {tried} ]; then\n  : >{tried}\n  echo 'ringmaster-snapshot: not yet' >&2\n  exit 4\nfi\n"
+                    f'exec {tool} "$@"\n', encoding="ascii")
+    once.chmod(0o755)
+    goes_on(group, 1, env={"RINGMASTER_SNAPSHOT": str(once)})
     failures = group.events("programFailed")
     assert len(failures) == 1 and "not yet" in json.dumps(failures), failures
 
@@ -316,6 +326,7 @@ def test_a_key_file_of_another_job_that_holds_no_key_is_a_sentence(frozen, tmp_p
     assert "the job's key is 64 hex digits" in pod.last_word()["reason"], pod.last_word()
 
 
+@by_the_standin
 def test_what_is_missing_is_a_sentence_before_anything_starts(frozen, tmp_path):
     group = frozen()
     old, tool = tmp_path / "criu", tmp_path / "snapshot"
@@ -332,6 +343,7 @@ def test_what_is_missing_is_a_sentence_before_anything_starts(frozen, tmp_path):
     assert not without.numbers() and not outdated.numbers()
 
 
+@by_the_standin
 def test_a_snapshot_that_can_not_be_made_is_told_and_the_program_goes_on(frozen, tmp_path):
     words = [sys.executable, "-c", "import itertools, time\nfor i in itertools.count():\n    print(i, flush=True)\n    time.sleep(0.01)"]
     group = frozen(command=words, every="1s")

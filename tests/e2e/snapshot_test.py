@@ -7,13 +7,16 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import rig
 
 STANDIN = rig.BIN.parent / "tests/standin/ringmaster-snapshot"
-PROGRAMS = [pytest.param(program, id=name) for name, program in (("standin", STANDIN), ("criu", rig.BIN / "ringmaster-snapshot")) if program.exists()]
+# Of a build where libcriu is, or of a bundle that is looked at (tests/cluster/snapshots_image_test.py).
+REAL = Path(os.environ.get("RINGMASTER_TRIED_SNAPSHOT", rig.BIN / "ringmaster-snapshot"))
+PROGRAMS = [pytest.param(program, id=name) for name, program in (("standin", STANDIN), ("criu", REAL)) if program.exists()]
 TOOL = rig.BIN.parent / "tests/frozen_tool"
 STORY = rig.ROOT / "tests/snapshot_rig/story.py"
 
