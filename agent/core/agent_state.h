@@ -147,6 +147,11 @@ void agent_drop_load(struct agent *st, struct agent_out *out); /* nobody waits f
 void agent_on_load(struct agent *st, const struct message *m, struct agent_out *out);
 void agent_on_loaded(struct agent *st, const struct agent_event *e, struct agent_out *out);
 
+/* agent_hold.c: what stands still without an answer, and a connection that brings none */
+void agent_hold_hear(struct agent *st, const struct message *m, rm_time now, struct agent_out *out);
+void agent_hold_on_time(struct agent *st, rm_time now, struct agent_out *out);
+rm_time agent_hold_at(const struct agent *st);
+
 /* agent_calls.c: calls to the store that do not return */
 void agent_call_made(const struct agent *st, struct agent_calls *c);
 void agent_call_returned(const struct agent *st, struct agent_calls *c);

@@ -1,3 +1,5 @@
+/* One walk over all that travels: for its bytes before anything is touched, and to copy it into the folder
+ * while the tree stands still. And the way back. */
 #include "agent/snapshot/travel.h"
 
 #include <dirent.h>

@@ -36,10 +36,10 @@ bool travel_head_holds(const struct travel_head *head);
 /* A path as they have it: from the root, without a step back. */
 bool travel_path_holds(const char *path, size_t length);
 
-/* Of /proc/PID/fdinfo/N: whether it is open for writing, and the mount that it is on; false where either is
- * not told. */
+/* Reads /proc/PID/fdinfo/N: whether it is open for writing, and the mount that it is on; false where either
+ * is not told. */
 bool travel_descriptor(const char *fdinfo, bool *ret_written, long *ret_mount);
-/* Of /proc/PID/mountinfo: the mount that is seen at "/"; -1: there is none. */
+/* Finds in /proc/PID/mountinfo the mount that is seen at "/"; -1: there is none. */
 long travel_root_mount(const char *mountinfo);
 
 /* Whether a path is that folder or lies below it. */

@@ -22,8 +22,7 @@ struct place {
 
 static void make_place(struct place *p)
 {
-    strcpy(p->work, "/tmp/travel-test-XXXXXX");
-    strcpy(p->images, "/tmp/travel-test-XXXXXX");
+    *p = (struct place){.work = "/tmp/travel-test-XXXXXX", .images = "/tmp/travel-test-XXXXXX"};
     cr_assert(mkdtemp(p->work) && mkdtemp(p->images));
     p->folder = open(p->images, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     cr_assert_geq(p->folder, 0);
