@@ -19,7 +19,8 @@
 static const char archive_name[] = "ringmaster-files";
 enum { OPEN_MAX_FILES = 4096, INFO_MAX = 1 << 16, MOUNTS_MAX = 4 << 20 };
 
-/* What is done with each that travels. info: as lstat has it. */
+/* What is done with each that travels, a folder before what lies in it and once more behind it. info: as
+ * lstat has it. */
 struct traveller {
     int (*each)(struct traveller *self, const char *path, const struct stat *info, struct error *err);
     int archive;
@@ -38,6 +39,15 @@ struct met {
 
 /* ---- which ones ---- */
 
+/* A folder is sealed as it was only behind what lies in it: who puts that back has no right to pass over. */
+static int meet_entry(struct traveller *t, const FTSENT *entry, struct error *err)
+{
+    struct stat info = *entry->fts_statp;
+    if (entry->fts_info == FTS_D)
+        info.st_mode |= S_IRWXU;
+    return t->each(t, entry->fts_path, &info, err);
+}
+
 static int walk_named(struct traveller *t, const char *path, struct error *err)
 {
     char *const roots[] = {(char *)(uintptr_t)path, NULL};
@@ -45,13 +55,14 @@ static int walk_named(struct traveller *t, const char *path, struct error *err)
     int result = tree ? 0 : err_errno(err, ERR_MACHINE, "can't read %.100s", path);
     for (FTSENT *entry; tree && !result && (entry = fts_read(tree));) {
         int kind = entry->fts_info;
-        bool goes = kind == FTS_D || kind == FTS_F || kind == FTS_SL || kind == FTS_SLNONE;
+        bool folder = kind == FTS_D || kind == FTS_DP;
+        bool goes = folder || kind == FTS_F || kind == FTS_SL || kind == FTS_SLNONE;
         bool failed = (kind == FTS_DNR || kind == FTS_ERR || kind == FTS_NS) && entry->fts_errno != ENOENT;
         errno = entry->fts_errno;
         if (failed)
             result = err_errno(err, ERR_MACHINE, "can't read %.100s, which is to travel", entry->fts_path);
         else if (goes)
-            result = t->each(t, entry->fts_path, entry->fts_statp, err);
+            result = meet_entry(t, entry, err);
     }
     if (tree)
         fts_close(tree);
@@ -300,7 +311,7 @@ static int put_file(int archive, const struct travel_head *head, const char *pat
     enum { HOW = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC };
     const struct timespec times[] = {{.tv_nsec = UTIME_OMIT}, {head->seconds, head->nanoseconds}};
     int fd = open(path, HOW, 0600);
-    if (fd < 0 && errno == ELOOP && unlink(path) == 0)
+    if (fd < 0 && (errno == ELOOP || errno == EACCES) && unlink(path) == 0)
         fd = open(path, HOW, 0600);
     if (fd < 0)
         return -1;

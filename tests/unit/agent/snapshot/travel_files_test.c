@@ -4,12 +4,14 @@
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/os/file.h"
@@ -121,6 +123,38 @@ Test(travel_files, a_whole_tree_comes_back_where_nothing_of_it_is_left)
     cr_assert_eq(system(command), 0);
     unpack(&p);
     expect_text(file, "here\n");
+    remove_place(&p);
+}
+
+static void drop_capabilities(void)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
+    cr_assert_eq(syscall(SYS_capset, &head, none), 0);
+}
+
+/* A pod's tool may read and write what its user may, and no more. */
+Test(travel_files, what_nobody_may_write_to_is_put_back_without_any_right)
+{
+    struct place p;
+    struct stat info;
+    char folder[128], file[128];
+    make_place(&p);
+    snprintf(folder, sizeof folder, "%s", path_in(&p, "sealed"));
+    snprintf(file, sizeof file, "%s", path_in(&p, "sealed/file"));
+    cr_assert_eq(mkdir(folder, 0700), 0);
+    write_text(file, "here\n");
+    cr_assert(chmod(file, 0400) == 0 && chmod(folder, 0500) == 0);
+    drop_capabilities();
+    const char *const named[] = {folder};
+    pack(&(struct travel){.named = named, .named_count = 1, .mount = -1, .room = -1}, &p);
+    unpack(&p);
+    cr_assert(chmod(folder, 0700) == 0 && unlink(file) == 0 && rmdir(folder) == 0);
+    unpack(&p);
+    expect_text(file, "here\n");
+    cr_expect(stat(file, &info) == 0 && (info.st_mode & 07777) == 0400);
+    cr_expect(stat(folder, &info) == 0 && (info.st_mode & 07777) == 0500);
+    cr_assert_eq(chmod(folder, 0700), 0);
     remove_place(&p);
 }
 
