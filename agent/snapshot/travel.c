@@ -74,8 +74,6 @@ static bool is_new(struct met *met, const struct stat *info)
     for (int i = 0; i < met->count; i++)
         if (met->all[i].device == info->st_dev && met->all[i].inode == info->st_ino)
             return false;
-    if (met->count == OPEN_MAX_FILES)
-        return false;
     met->all[met->count].device = info->st_dev;
     met->all[met->count++].inode = info->st_ino;
     return true;
@@ -110,6 +108,18 @@ static bool is_own(const struct travel *travel, long pid, const char *number,
            ret->st_ino == opened.st_ino;
 }
 
+static int meet_open(struct traveller *t, const char *path, const struct stat *info, struct met *met,
+                     struct error *err)
+{
+    if (met->count == OPEN_MAX_FILES)
+        return err_set(
+            err, ERR_MACHINE,
+            "the program has more than %d files open for writing, and no more travel by themselves; "
+            "name their folders in checkpoint.processPaths",
+            OPEN_MAX_FILES - 1);
+    return is_new(met, info) ? t->each(t, path, info, err) : 0;
+}
+
 static int walk_process(struct traveller *t, const struct travel *travel, long pid, struct met *met,
                         struct error *err)
 {
@@ -120,8 +130,8 @@ static int walk_process(struct traveller *t, const struct travel *travel, long p
     DIR *open = opendir(folder);
     for (struct dirent *entry; open && !result && (entry = readdir(open));)
         if (entry->d_name[0] != '.' && is_own(travel, pid, entry->d_name, path, &info) &&
-            !is_named(travel, path) && is_new(met, &info))
-            result = t->each(t, path, &info, err);
+            !is_named(travel, path))
+            result = meet_open(t, path, &info, met, err);
     if (open)
         closedir(open);
     return result;
