@@ -454,6 +454,10 @@ static void act_on(struct app *app, struct agent_action *action)
     case AGENT_CONNECT:
         connect_now(app);
         return;
+    case AGENT_HANG_UP:
+        if (app->conn)
+            ws_close(app->conn, "nothing comes from the coordinator");
+        return;
     case AGENT_SEND_CONTROL:
         send_control(app, action->message);
         return;

@@ -39,6 +39,9 @@ if(NOT RM_ASAN AND NOT RM_TSAN AND NOT RM_FUZZ AND NOT CMAKE_CROSSCOMPILING)
   endif()
   rm_bundled(ringmaster-agent)
   rm_bundled(ringmaster-trainer)
+  if(CRIU_FOUND)
+    rm_bundled(ringmaster-snapshot) # cmake/bundle adds criu itself
+  endif()
   rm_first_program()
   install(CODE "execute_process(COMMAND sh ${CMAKE_SOURCE_DIR}/cmake/bundle ${CMAKE_BINARY_DIR}/bundle
     \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\" ${RINGMASTER_BUNDLE_PREFIX} ${RM_LOADER} RESULT_VARIABLE code)

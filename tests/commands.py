@@ -208,6 +208,7 @@ ABSENT = {
     "aws s3 sync shards s3://corpora/shards": "the AWS tools, and an account",
     "aws s3 cp tokenizer.json s3://corpora/tokenizer.json": "the AWS tools, and an account",
     "docker build -f deploy/Dockerfile --target operator -t REGISTRY/ringmaster-operator .": "Docker: buildah makes these images for the cluster's tests",
+    "docker build -f deploy/Dockerfile --target snapshots -t ringmaster-snapshots .": "Docker: buildah makes this image for the cluster's tests, when it is asked for by name",
     "docker build -f deploy/Dockerfile --target worker -t ringmaster-worker .": "Docker: buildah makes these images for the cluster's tests",
     'docker run --rm --shm-size 1g --tmpfs /tmp -v "$PWD/deploy/examples:/job:ro" --entrypoint ringmaster REGISTRY/ringmaster-worker '
     "run /job/quickstart-cluster.yaml --set spec.checkpoint.uri=file:///tmp/alone": "Docker: `install_test.py` runs that file in a pod of the image, `docs_test.py` these words by themselves",

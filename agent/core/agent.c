@@ -105,28 +105,6 @@ void agent_learn(struct agent *st, const char *job, const char *checkpoint_uri, 
     st->settings.awaits_job = false;
 }
 
-void agent_fence(struct agent *st, rm_time after, rm_time now)
-{
-    RM_ASSERT(st->settings.launcher, "worker %d holds what it does not run", st->settings.worker);
-    fence_init(&st->fence, after, now);
-}
-
-/* The launcher makes all that it runs stand still, or go on; without one nothing runs. */
-static void say_hold(const struct agent *st, struct agent_out *out, bool holds)
-{
-    RM_ASSERT(st->fence.after, "worker %d holds its program, and is not to", st->settings.worker);
-    if (st->trainer == TRAINER_UP)
-        agent_say(out, AGENT_SEND_LINK, MSG_HOLD)->hold.holds = holds;
-}
-
-/* Who says that this agent is to end does not want it any more, and who welcomes it does not know yet. */
-static void hear_answer(struct agent *st, const struct message *m, rm_time now, struct agent_out *out)
-{
-    bool wanted = m->type != MSG_ABANDON && m->type != MSG_RELEASE && m->type != MSG_WELCOME;
-    if (wanted && fence_hear(&st->fence, now))
-        say_hold(st, out, false);
-}
-
 static void send_link(struct agent *st, struct agent_out *out, const struct message *m)
 {
     if (st->trainer == TRAINER_UP)
@@ -397,7 +375,7 @@ static bool is_for_us(const struct agent *st, const struct message *m)
 static void obey_answer(struct agent *st, const struct message *m, rm_time now, struct agent_out *out)
 {
     obey_term(st, m->term);
-    hear_answer(st, m, now, out);
+    agent_hold_hear(st, m, now, out);
 }
 
 static void on_control(struct agent *st, const struct message *m, rm_time now, struct agent_out *out)
@@ -688,8 +666,7 @@ static void on_time(struct agent *st, rm_time now, struct agent_out *out)
         agent_ask_store_again(st, out);
     if (now >= st->up_by)
         agent_trainer_is_still(st, out);
-    if (fence_is_due(&st->fence, now))
-        say_hold(st, out, true);
+    agent_hold_on_time(st, now, out);
     agent_tell_of_calls(st, out);
     if (st->connection == WELCOMED && now >= st->beat_at)
         heartbeat(st, now, out);
@@ -714,6 +691,7 @@ static void handle(struct agent *st, const struct agent_event *e, rm_time now, s
         break;
     case AGENT_CONNECTED:
         st->connection = GREETED;
+        st->control_heard = now;
         say_hello(st, out);
         break;
     case AGENT_DISCONNECTED:
@@ -723,6 +701,7 @@ static void handle(struct agent *st, const struct agent_event *e, rm_time now, s
         agent_quit(st, out, EXIT_MACHINE, e->text);
         break;
     case AGENT_CONTROL:
+        st->control_heard = now;
         on_control(st, e->message, now, out);
         break;
     case AGENT_LINK:
@@ -782,6 +761,6 @@ rm_time agent_deadline(const struct agent *st)
     rm_time at = rm_earlier(rm_earlier(st->beat_at, st->retry_at), rm_earlier(agent_calls_at(st), st->up_by));
     if (agent_asks_store_again(st))
         at = rm_earlier(at, st->store_at);
-    at = rm_earlier(at, fence_deadline(&st->fence));
+    at = rm_earlier(at, agent_hold_at(st));
     return rm_earlier(at, rm_earlier(lost_by(st), st->ends_at));
 }

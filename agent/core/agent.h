@@ -23,7 +23,8 @@
  * for it any more, and a released agent does not wait for it. Nor does it wait for any where the run is over.
  *
  * Where a program's processes may live again elsewhere (agent_fence) they stand still while no coordinator
- * answers, and go on with the next answer (fence.h).
+ * answers, and go on with the next answer (fence.h). There each heartbeat is answered, so a connection on
+ * which nothing has come for as long is hung up: the next one may reach somebody.
  *
  * Told to leave more than once, by SIGTERM and by notices of its machine's end, it names the nearest
  * deadline. Only that of SIGTERM, behind which comes SIGKILL, ends it by itself. Who is told by notices with
@@ -95,6 +96,7 @@ struct agent_event {
 
 enum agent_action_kind {
     AGENT_CONNECT,      /* to the coordinator; answered by CONNECTED or DISCONNECTED */
+    AGENT_HANG_UP,      /* end that connection; answered by DISCONNECTED */
     AGENT_SEND_CONTROL, /* message, to the coordinator; dropped by the shell where there is no connection */
     AGENT_SEND_LINK,    /* message, to the trainer */
     AGENT_SPAWN,        /* start a trainer; `setup` follows as SEND_LINK */

@@ -98,6 +98,7 @@ struct agent {
     int64_t busy_beats;    /* heartbeats while the store kept the trainer waiting: that is no hang */
     int unwelcome;         /* connections in a row that ended after our hello, and without an answer */
     struct fence fence;    /* of what the launcher runs */
+    rm_time control_heard; /* the newest word on this connection */
     int64_t saved;         /* newest checkpoint that is known to be published, -1 none */
 };
 
@@ -145,6 +146,11 @@ void agent_load_for(struct agent *st, const struct msg_form *form,
 void agent_drop_load(struct agent *st, struct agent_out *out); /* nobody waits for it any more */
 void agent_on_load(struct agent *st, const struct message *m, struct agent_out *out);
 void agent_on_loaded(struct agent *st, const struct agent_event *e, struct agent_out *out);
+
+/* agent_hold.c: what stands still without an answer, and a connection that brings none */
+void agent_hold_hear(struct agent *st, const struct message *m, rm_time now, struct agent_out *out);
+void agent_hold_on_time(struct agent *st, rm_time now, struct agent_out *out);
+rm_time agent_hold_at(const struct agent *st);
 
 /* agent_calls.c: calls to the store that do not return */
 void agent_call_made(const struct agent *st, struct agent_calls *c);

@@ -56,6 +56,7 @@ struct freezing {
     struct freezing_made making;
     rm_time began, dumped;
     int64_t memory;          /* of what is dumped */
+    int64_t room;            /* for it and the files that travel along; -1: not known */
     struct freeze_cost last; /* of the newest that was published */
     int64_t newest;          /* highest number that is there, be it whole or not */
     int64_t whole;           /* newest that is known to be whole; 0: none */
@@ -408,14 +409,36 @@ static int refuse_now(struct freezing *f, const struct wish_to_freeze *wish, str
     if (wish->until != RM_NEVER)
         want.within = wish->until - f->began;
     f->memory = want.memory;
+    f->room = want.room;
     return freeze_refuse(&f->last, &want, err);
+}
+
+static int start_dump(struct freezing *f, struct error *err)
+{
+    const struct job_list *paths = &f->options.spec->checkpoint.process_paths;
+    const char *words[SNAPSHOT_TOOL_WORDS_MAX + 1] = {"dump", "--images", f->images.path, "--pid"};
+    char pid[24], room[24];
+    int n = 4;
+    snprintf(pid, sizeof pid, "%ld", f->now.pid);
+    words[n++] = pid;
+    if (!f->now.last)
+        words[n++] = "--leave-running";
+    if (f->room >= 0) {
+        int64_t left = f->memory > 0 ? f->room - f->memory : f->room;
+        snprintf(room, sizeof room, "%lld", (long long)(left > 0 ? left : 0));
+        words[n++] = "--room";
+        words[n++] = room;
+    }
+    for (const char *path = NULL; (path = job_list_next(paths, path)) && n + 2 <= SNAPSHOT_TOOL_WORDS_MAX;) {
+        words[n++] = "--path";
+        words[n++] = path;
+    }
+    return snapshot_tool_start(f->tool, words, NULL, err);
 }
 
 static void make_now(struct freezing *f, const struct wish_to_freeze *wish)
 {
     struct error err;
-    char pid[24];
-    snprintf(pid, sizeof pid, "%ld", wish->pid);
     f->now = *wish;
     f->doing = DOING_DUMP;
     f->making = (struct freezing_made){.why = ""};
@@ -426,9 +449,7 @@ static void make_now(struct freezing *f, const struct wish_to_freeze *wish)
         tell_not_made(f, err.text);
         return;
     }
-    const char *const words[] = {
-        "dump", "--pid", pid, "--images", f->images.path, wish->last ? NULL : "--leave-running", NULL};
-    if (snapshot_tool_start(f->tool, words, NULL, &err) < 0)
+    if (start_dump(f, &err) < 0)
         tell_not_made(f, err.text);
 }
 
@@ -496,7 +517,9 @@ int freezing_open(struct freezing **ret, struct loop *loop, const struct freezin
     owner_run(options->key, JOB_KEY_BYTES, f->run);
     if (options->older)
         frozen_key(options->older, JOB_KEY_BYTES, f->older);
-    int result = ground_read(&f->here, err);
+    int result = ground_refuse_paths(&options->spec->checkpoint.process_paths, err);
+    if (result == 0)
+        result = ground_read(&f->here, err);
     if (result == 0)
         result = snapshot_tool_open(&f->tool, loop, tool_ended, f, err);
     if (result == 0)

@@ -1,10 +1,14 @@
 #include "agent/freeze/ground.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <sys/utsname.h>
 
+#include "agent/freeze/images.h"
 #include "agent/snapshot/core/processor.h"
+#include "agent/snapshot/core/travel.h"
 #include "agent/snapshot/process_tree.h"
 #include "common/os/config.h"
 #include "common/os/file.h"
@@ -29,6 +33,36 @@ int ground_read(struct frozen_ground *ret, struct error *err)
         result = err_set(err, ERR_MACHINE, "/proc/cpuinfo does not tell what this processor can do");
     str_clear(&text);
     return result;
+}
+
+/* Of the path, or of what there is of the folders above it. */
+static bool may_be_written(const char *path)
+{
+    char part[TRAVEL_PATH_MAX];
+    struct statvfs disk;
+    snprintf(part, sizeof part, "%s", path);
+    while (statvfs(part, &disk) < 0) {
+        char *slash = strrchr(part, '/');
+        if (!slash || slash == part)
+            return statvfs("/", &disk) < 0 || !(disk.f_flag & ST_RDONLY);
+        *slash = 0;
+    }
+    return !(disk.f_flag & ST_RDONLY);
+}
+
+int ground_refuse_paths(const struct job_list *paths, struct error *err)
+{
+    for (const char *path = NULL; (path = job_list_next(paths, path));) {
+        if (travel_refuse_path(path, images_base(), err) < 0)
+            return -1;
+        if (!may_be_written(path))
+            return err_set(
+                err, ERR_USAGE,
+                "spec.checkpoint.processPaths has %.80s, which lies where nothing can be written: it "
+                "would not come back; leave it out",
+                path);
+    }
+    return 0;
 }
 
 int64_t ground_memory(long pid)

@@ -8,14 +8,19 @@
 #include "common/os/config.h"
 #include "common/os/file.h"
 
-int images_make(struct images *images, struct error *err)
+const char *images_base(void)
 {
     const char *base = config_get(CONFIG_POD_IMAGES);
+    return base ? base : "/tmp";
+}
+
+int images_make(struct images *images, struct error *err)
+{
     images_remove(images);
-    snprintf(images->path, sizeof images->path, "%s/ringmaster-images-XXXXXX", base ? base : "/tmp");
+    snprintf(images->path, sizeof images->path, "%s/ringmaster-images-XXXXXX", images_base());
     if (!mkdtemp(images->path))
         return err_errno(err, ERR_MACHINE, "can't make a folder for a snapshot's files in %.200s",
-                         base ? base : "/tmp");
+                         images_base());
     images->fd = open(images->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (images->fd >= 0)
         return 0;

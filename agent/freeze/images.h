@@ -12,6 +12,8 @@ struct images {
     char path[PATH_MAX];
 };
 
+/* The folder that it is made in. */
+const char *images_base(void);
 /* An empty one, which only this user may read. */
 int images_make(struct images *images, struct error *err);
 /* With all that is in it; nothing happens where there is none. */

@@ -8,12 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/assert.h"
 #include "common/os/config.h"
 #include "common/os/file.h"
 #include "common/os/log.h"
 #include "common/wire/json.h"
 
-enum { WORDS_MAX = 12, SAID_MAX = 4096 };
+enum { SAID_MAX = 4096 };
 
 static const char tool_name[] = "ringmaster-snapshot";
 
@@ -129,9 +130,11 @@ static void tool_exited(void *ctx, int code, int signo)
 
 int snapshot_tool_start(struct snapshot_tool *t, const char *const *words, const int *out, struct error *err)
 {
-    const char *args[WORDS_MAX] = {tool_name};
-    for (int n = 0; n + 2 < WORDS_MAX && words[n]; n++)
+    const char *args[SNAPSHOT_TOOL_WORDS_MAX + 2] = {tool_name};
+    for (int n = 0; words[n]; n++) {
+        RM_ASSERT(n < SNAPSHOT_TOOL_WORDS_MAX, "more than %d words for %s", n, tool_name);
         args[n + 1] = words[n];
+    }
     if (file_memory(&t->line, "snapshot-line", 0, err) < 0 ||
         file_memory(&t->sentence, "snapshot-sentence", 0, err) < 0) {
         close_said(t);

@@ -19,6 +19,8 @@ struct snapshot_said {
 
 struct snapshot_tool;
 
+enum { SNAPSHOT_TOOL_WORDS_MAX = 48 };
+
 /* RINGMASTER_SNAPSHOT, else the one beside this program. */
 int snapshot_tool_open(struct snapshot_tool **ret, struct loop *loop,
                        void (*ended)(void *ctx, const struct snapshot_said *said), void *ctx,

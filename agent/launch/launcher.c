@@ -218,7 +218,8 @@ static void let_program_go(struct launcher *l)
     step_launcher(l, &(struct launch_event){.kind = LAUNCH_HELD});
 }
 
-/* There it is, or not; and what it was to be told meanwhile. */
+/* There it is, or not; and what it was to be told meanwhile. What is tried once more behind a failure has the
+ * numbers before those of the program as long as nobody has used them up. */
 static void come_back(struct launcher *l, const struct freezing_back *back)
 {
     const struct launch_ring *ring = launch_ring_of(l->core);
@@ -229,12 +230,13 @@ static void come_back(struct launcher *l, const struct freezing_back *back)
         processes_adopt(l->processes, ring, back->pid);
         say_frozen(l, FROZEN_RESTORED, &(struct msg_frozen){.number = back->number, .took = back->took});
         log_info("the program goes on", "snapshot=%lld pid=%ld", (long long)back->number, back->pid);
+        high_pids_begin(high_pids_of(back->pid));
     } else if (stops) {
         processes_give_up(l->processes, ring, "told to stop before it began");
-    }
-    high_pids_begin();
-    if (!back->why && !back->pid && !stops)
+    } else {
+        high_pids_begin(0);
         processes_start(l->processes, ring);
+    }
 }
 
 static void program_is_back(void *ctx, const struct freezing_back *back)
@@ -423,9 +425,6 @@ static int refuse_too_much(const struct job_spec *spec, struct error *err)
             "spec.launch.numProcPerNode is %d beside checkpoint.process: CRIU, but a snapshot is of one "
             "process and all below it; have one program start the others",
             launch_processes(spec));
-    if (spec->checkpoint.process_paths.count)
-        return err_set(err, ERR_USAGE,
-                       "spec.checkpoint.processPaths can't travel with a snapshot yet; leave it out");
     return 0;
 }
 

@@ -67,7 +67,7 @@ def test_helm_has_nothing_against_the_chart(helm):
 
 @pytest.mark.parametrize("setting, sentence", [
     ("replicas=0", "replicas"), ("replica=2", "replica"), ("image.pullPolicy=Sometimes", "pullPolicy"), ("namespace=A_b", "namespace"),
-    ("requests.perSecond=fast", "perSecond"), ("metrics.open=perhaps", "open"), ("image.operatorDigest=latest", "operatorDigest"),
+    ("requests.perSecond=fast", "perSecond"), ("metrics.open=perhaps", "open"), ("image.operatorDigest=latest", "operatorDigest"), ("image.snapshotsDigest=new", "snapshotsDigest"),
     ("image.registry=example.invalid/", "registry"), ("metrics.interval=often", "interval"), ("logLevel=loud", "logLevel"),
     ("extraArgs={qps=9}", "extraArgs"), ("openshift=4", "openshift"), ("metrics.namespaceSelector.team=-ops", "team"),
     ("metrics.namespaceSelector.-team=ops", "team"), ("prices.configMap=A_b", "configMap"),
@@ -150,9 +150,13 @@ def test_snapshots_of_processes_are_allowed_where_that_is_asked_for(helm, home):
         return [option for option in operator_pod(helm, home, *settings)[1]["args"] if "snapshot" in option]
 
     filtered = "processSnapshots.seccompProfile=ringmaster/snapshots.json"
+    image = f"--worker-image=ringmaster-snapshots:{VERSION}"
     assert options() == [] and options(filtered) == []
-    assert options("processSnapshots.enabled=true") == ["--process-snapshots"]
-    assert options("processSnapshots.enabled=true", filtered) == ["--process-snapshots", "--snapshot-filter=ringmaster/snapshots.json"]
+    assert options("processSnapshots.enabled=true") == [image, "--process-snapshots"], "of the worker's images the one that has CRIU"
+    assert options("processSnapshots.enabled=true", filtered) == [image, "--process-snapshots", "--snapshot-filter=ringmaster/snapshots.json"]
+    pinned = f"image.snapshotsDigest=sha256:{'2' * 64}"
+    assert options("processSnapshots.enabled=true", "image.registry=example.invalid/ml", pinned)[0] == (
+        f"--worker-image=example.invalid/ml/ringmaster-snapshots:{VERSION}@sha256:{'2' * 64}")
 
 
 def test_a_nodes_agent_has_its_machines_network_and_nothing_else(helm, api_cluster):

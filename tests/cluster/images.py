@@ -22,6 +22,7 @@ from cluster import BIN, CACHE, ROOT, missing
 BASE = "docker.io/library/debian:trixie-slim"
 WORKER = "localhost/ringmaster/worker:test"
 OPERATOR = "localhost/ringmaster/operator:test"
+SNAPSHOTS = "localhost/ringmaster/snapshots:test"  # the worker's with CRIU: made for those stories alone that need it
 STORE = "localhost/ringmaster/versitygw:test"  # an object store, for jobs' checkpoints
 PAUSE = "localhost/ringmaster/pause:test"
 # What a chart may be upgraded to: the same operator under another tag, and a worker whose trainer says that it computes other bits.
@@ -140,6 +141,10 @@ def buildah(*arguments):
     return ["buildah", "--root", str(BUILDAH / driver()), "--runroot", str(BUILDAH / "run"), "--storage-driver", driver(), *arguments]
 
 
+def buildah_says(*arguments):
+    return subprocess.run(buildah(*arguments), check=True, capture_output=True, text=True).stdout.strip()
+
+
 def has_image(name):
     return subprocess.run(buildah("inspect", "--type", "image", name), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                           check=False).returncode == 0
@@ -219,6 +224,14 @@ def torch_archive():
     with only_one():
         make_base()
         return python_archive("torch", STRANGER_TORCH, "python3-torch", ["ddp.py", "elastic_odd.py"], needs=["libuv.so.1"], kept=1)
+
+
+def make_snapshots():
+    """That which has CRIU, under its name."""
+    with only_one():
+        make_base()
+        logged("image-snapshots", buildah("bud", "--isolation", "chroot", "--pull-never", "--layers", "-t", SNAPSHOTS, "--target", "snapshots",
+                                          "-f", str(ROOT / "deploy/Dockerfile"), str(ROOT)))
 
 
 def stranger_archives():

@@ -1,10 +1,12 @@
-"""Programs that save nothing, in pods: frozen by ringmaster-snapshot (a stand-in for CRIU below it, tests/snapshot_rig), and alive again in the next pod.
+"""Programs that save nothing, in pods: frozen by ringmaster-snapshot (a stand-in for CRIU below it, tests/snapshot_rig, and CRIU itself where that is),
+and alive again in the next pod.
 
 The coordinator and the agent are the product's own, and get the job as the operator would hand it to them."""
 
 import json
 import os
 import re
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -14,8 +16,8 @@ import pytest
 import launch_test
 import pod_rig
 import rig
+from snapshot_test import PROGRAMS, STANDIN
 
-STANDIN = rig.BIN.parent / "tests/standin/ringmaster-snapshot"
 COUNTER = launch_test.PROGRAMS / "frozen_counter.py"
 
 
@@ -66,8 +68,17 @@ class FrozenPods(pod_rig.Pods):
         self.until(lambda s: any(e["event"] == "checkpointLoaded" and e["step"] == number for e in s["events"]), f"it goes on from {number}")
 
 
+@pytest.fixture(name="tool", params=PROGRAMS)
+def fixture_tool(request):
+    """The ringmaster-snapshot that freezes them."""
+    return request.param
+
+
+by_the_standin = pytest.mark.parametrize("tool", [pytest.param(STANDIN, id="standin")], indirect=True)  # CRIU's would not say that
+
+
 @pytest.fixture(name="frozen")
-def frozen_pods(launch, tmp_path):
+def frozen_pods(launch, tmp_path, tool):
     """frozen(until, **checkpoint): the programs of a job of one counter, none started yet."""
     made = []
 
@@ -78,7 +89,7 @@ def frozen_pods(launch, tmp_path):
         text["spec"]["launch"]["command"] = list(map(str, command or [sys.executable, COUNTER, until]))
         text["spec"]["checkpoint"].update({"process": "CRIU", **checkpoint})
         (tmp_path / "images").mkdir(exist_ok=True)
-        group = FrozenPods(tmp_path / "pods", json.dumps(text), env={"RINGMASTER_SNAPSHOT": str(STANDIN), "RINGMASTER_POD_IMAGES": str(tmp_path / "images")})
+        group = FrozenPods(tmp_path / "pods", json.dumps(text), env={"RINGMASTER_SNAPSHOT": str(tool), "RINGMASTER_POD_IMAGES": str(tmp_path / "images")})
         made.append(group)
         return group
 
@@ -164,6 +175,28 @@ def test_who_is_told_to_go_freezes_and_the_next_pod_counts_on_with_the_next_numb
     assert third.numbers()[0] == second.numbers()[0]
 
 
+def test_who_could_not_be_brought_back_is_tried_again_in_the_same_pod_with_its_own_number(frozen, tool, tmp_path):
+    group = frozen()
+    leave(group)
+    once, tried = tmp_path / "once", tmp_path / "tried"
+    once.write_text(f"#!/bin/sh\nif [ $1 = restore ] && [ ! -e {tried} ]; then\n  : >{tried}\n  echo 'ringmaster-snapshot: not yet' >&2\n  exit 4\nfi\n"
+                    f'exec {tool} "$@"\n', encoding="ascii")
+    once.chmod(0o755)
+    goes_on(group, 1, env={"RINGMASTER_SNAPSHOT": str(once)})
+    failures = group.events("programFailed")
+    assert len(failures) == 1 and "not yet" in json.dumps(failures), failures
+
+
+def test_a_program_that_dies_soon_after_it_lived_again_does_so_once_more(frozen):
+    group = frozen()
+    leave(group)
+    pod = goes_on(group, 1)
+    (program,) = children_of(*children_of(pod.pid))
+    os.kill(program, signal.SIGKILL)
+    group.until(lambda s: sum(e["event"] == "checkpointLoaded" for e in s["events"]) == 2, "it goes on once more")
+    assert len(group.events("programFailed")) == 1, "nobody else had its number meanwhile"
+
+
 def test_a_program_that_lives_again_ends_as_it_would_have(frozen, tmp_path):
     group = frozen(until=400)
     first, coordinator = leave(group)
@@ -172,6 +205,42 @@ def test_a_program_that_lives_again_ends_as_it_would_have(frozen, tmp_path):
     assert second.wait() == 0, group.tail()
     assert first.numbers() + second.numbers() == list(range(400))
     assert coordinator.last_word()["programExitCode"] == 0
+
+
+def lines_of(log):
+    return [int(line) for line in log.read_text(encoding="ascii").split()]
+
+
+def test_a_folder_that_is_named_travels_and_is_of_the_same_moment_as_the_memory(frozen, tmp_path):
+    work = tmp_path / "work"
+    work.mkdir()
+    log = work / "log"
+    group = frozen(command=[sys.executable, COUNTER, 1 << 40, log], every="1s", processPaths=[str(work)])
+    first, _ = begin(group)
+    group.until_saved(2)
+    rig.until(lambda: len(lines_of(log)) > 20, "its log grows behind the snapshot", rig.DEADLINE_S)
+    kill(first)
+    shutil.rmtree(work)  # as with a pod's own disk
+    second = goes_on(group, published(tmp_path)[-1])
+    kill(second)
+    assert lines_of(log) == list(range(len(lines_of(log)))), "no line twice, and none left out"
+    assert lines_of(log)[-1] >= second.numbers()[-1] - 1
+
+
+@pytest.mark.parametrize("path, sentence", [
+    ("/dev/shm/mine", "has /dev/shm/mine, but /dev can't travel with a snapshot; name what the program writes"),
+    ("{images}", "can't travel with a snapshot; name what the program writes"),
+    ("{sealed}/work", "which lies where nothing can be written: it would not come back; leave it out")])
+def test_a_path_that_can_not_travel_is_a_sentence_before_anything_starts(frozen, tmp_path, path, sentence):
+    sealed = tmp_path / "sealed"
+    sealed.mkdir()
+    group = frozen(processPaths=[path.format(images=tmp_path / "images", sealed=sealed)])
+    group.coordinator()
+    pod = group.worker(0, over=[(f"-o ro {sealed}", sealed)])
+    assert pod.wait() == 2, group.tail()
+    reason = pod.last_word()["reason"]
+    assert "spec.checkpoint.processPaths has /" in reason and sentence in reason, reason
+    assert not pod.numbers()
 
 
 @pytest.mark.parametrize("point, whole", [("frozen-dumped", 1), ("image-sent", 1), ("frozen-published", 2)])
@@ -257,6 +326,7 @@ def test_a_key_file_of_another_job_that_holds_no_key_is_a_sentence(frozen, tmp_p
     assert "the job's key is 64 hex digits" in pod.last_word()["reason"], pod.last_word()
 
 
+@by_the_standin
 def test_what_is_missing_is_a_sentence_before_anything_starts(frozen, tmp_path):
     group = frozen()
     old, tool = tmp_path / "criu", tmp_path / "snapshot"
@@ -273,6 +343,7 @@ def test_what_is_missing_is_a_sentence_before_anything_starts(frozen, tmp_path):
     assert not without.numbers() and not outdated.numbers()
 
 
+@by_the_standin
 def test_a_snapshot_that_can_not_be_made_is_told_and_the_program_goes_on(frozen, tmp_path):
     words = [sys.executable, "-c", "import itertools, time\nfor i in itertools.count():\n    print(i, flush=True)\n    time.sleep(0.01)"]
     group = frozen(command=words, every="1s")

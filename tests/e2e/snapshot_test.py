@@ -4,15 +4,19 @@ which has CRIU's place alone taken (tests/snapshot_rig), and, where libcriu is a
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import rig
 
 STANDIN = rig.BIN.parent / "tests/standin/ringmaster-snapshot"
-PROGRAMS = [pytest.param(program, id=name) for name, program in (("standin", STANDIN), ("criu", rig.BIN / "ringmaster-snapshot")) if program.exists()]
+# Of a build where libcriu is, or of a bundle that is looked at (tests/cluster/snapshots_image_test.py).
+REAL = Path(os.environ.get("RINGMASTER_TRIED_SNAPSHOT", rig.BIN / "ringmaster-snapshot"))
+PROGRAMS = [pytest.param(program, id=name) for name, program in (("standin", STANDIN), ("criu", REAL)) if program.exists()]
 TOOL = rig.BIN.parent / "tests/frozen_tool"
 STORY = rig.ROOT / "tests/snapshot_rig/story.py"
 
@@ -54,13 +58,32 @@ def test_one_that_was_left_running_runs_on_and_lives_again_from_where_it_was(tel
     assert seen["at"] <= again[0] < len(seen["first"]) and again == list(range(again[0], again[0] + len(again)))
 
 
+def test_what_is_named_comes_back_as_it_was_with_the_memory_it_belongs_to(tell):
+    seen = tell("named")
+    assert seen["dumped"]["code"] == 0 and seen["restored"]["code"] == 0, seen
+    assert seen["log"] == list(range(len(seen["log"]))), "no line twice, and none left out"
+    assert seen["numbers"][0] > 0 and seen["log"][-1] >= seen["numbers"][-1] - 1, seen
+
+
+def test_a_file_that_is_open_for_writing_travels_by_itself_where_it_is_the_containers_own(tell):
+    seen = tell("by_itself")
+    assert seen["dumped"]["code"] == 0, seen
+    if seen["own"]:  # as it is wherever /tmp is no mount
+        assert seen["restored"]["code"] == 0 and seen["log"] == list(range(len(seen["log"]))), seen
+    else:
+        assert not seen["log"] or seen["log"][0] > 0, "a volume's files stay where they are"
+
+
 def said(done, code, sentence):
-    assert done["code"] == code and done["err"].startswith(f"ringmaster-snapshot: {sentence}"), done
+    """libcriu says things of its own before it."""
+    assert done["code"] == code and done["err"].splitlines()[-1].startswith(f"ringmaster-snapshot: {sentence}"), done
 
 
 def test_what_can_not_be_done_is_refused_by_its_code_and_sentence(tell):
     seen = tell("refused")
     said(seen["words"], 2, "--pid N is missing: the process whose tree is dumped")
+    said(seen["path"], 2, "--path work: write it from the root, as /tmp/work")
+    said(seen["no_room"], 4, "there is no room for a snapshot: files of ")
     said(seen["folder"], 2, "--images FOLDER is missing: where the snapshot lies")
     assert seen["odd"]["code"] == 2 and seen["none"]["code"] == 2 and "usage: ringmaster-snapshot check" in seen["none"]["err"]
     assert "there is no process " in seen["nobody"]["err"] and seen["nobody"]["code"] == 4, seen["nobody"]
@@ -89,7 +112,13 @@ def test_a_criu_that_is_too_old_is_refused(tmp_path):
     old = tmp_path / "criu"
     old.write_text("criu 3.17\n")
     done = subprocess.run([STANDIN, "check", "--criu", old], capture_output=True, text=True, check=False)
-    assert done.returncode == 4 and done.stderr == "ringmaster-snapshot: criu is 3.17, which is too old: a snapshot wants 4.1 or later, as Debian 13 has it\n"
+    sentence = "ringmaster-snapshot: criu is 3.17, which is too old: a snapshot wants 4.1 or later, as Debian 13 has it\n"
+    assert done.returncode == 4 and done.stderr == sentence
+    old.chmod(0o755)
+    beside = tmp_path / "ringmaster-snapshot"
+    shutil.copy(STANDIN, beside)
+    done = subprocess.run([beside, "check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 4 and done.stderr == sentence, "the one beside it goes before the one in PATH, as in the bundle"
 
 
 def tool(*words, env=None):

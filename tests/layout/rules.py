@@ -69,7 +69,7 @@ THIRD_PARTY = {
 SYSTEM_HEADERS = re.compile(
     r"(ctype|errno|fenv|float|inttypes|langinfo|limits|locale|math|setjmp|signal|stdalign|stdarg|stdatomic|stdbool"
     r"|stddef|stdint|stdio|stdlib|stdnoreturn|string|strings|threads|time|wchar|wctype"
-    r"|dirent|dlfcn|endian|fcntl|fnmatch|ftw|getopt|grp|langinfo|libgen|malloc|netdb|poll|pthread|pwd|sched|semaphore|spawn|syslog"
+    r"|dirent|dlfcn|endian|fcntl|fnmatch|fts|ftw|getopt|grp|langinfo|libgen|malloc|netdb|poll|pthread|pwd|sched|semaphore|spawn|syslog"
     r"|termios|unistd|cpuid|immintrin|x86intrin|xmmintrin|emmintrin|pmmintrin|nmmintrin)\.h"
     r"|(sys|linux|netinet|arpa|net|asm)/[a-z_]+\.h")
 

@@ -1,7 +1,9 @@
 """Counts, and says each number once, whatever becomes of its process: all that it remembers lies in a memory file of the name
 ringmaster-state at descriptor 9, which the stand-in for CRIU keeps (tests/snapshot_rig); CRIU itself keeps everything.
 
-    frozen_counter.py [UNTIL]
+    frozen_counter.py [UNTIL [FILE]]
+
+With a FILE each number is a line of that, too, which stays open.
 
 Its first word is 1 while a number is on its way out: then is no moment to be frozen by a stand-in, which starts it anew."""
 
@@ -13,6 +15,8 @@ import sys
 
 PLACE = 9
 UNTIL = int(sys.argv[1]) if len(sys.argv) > 1 else 1 << 60
+
+LOG = open(sys.argv[2], "ab", buffering=0) if len(sys.argv) > 2 else None
 
 
 def is_there():
@@ -34,6 +38,8 @@ while True:
         break
     struct.pack_into("<Q", state, 0, 1)
     os.write(1, b"%d\n" % count)
+    if LOG:
+        LOG.write(b"%d\n" % count)
     struct.pack_into("<Q", state, 8, count + 1)
     struct.pack_into("<Q", state, 0, 0)
     select.select([], [], [], 0.005)

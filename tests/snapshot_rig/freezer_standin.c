@@ -194,7 +194,7 @@ static int refuse_more(long root, struct error *err)
     return result;
 }
 
-int freezer_dump(const struct snapshot *wish, struct error *err)
+int freezer_dump(const struct snapshot *wish, freezer_still *still, struct error *err)
 {
     bool any;
     pid_t pid = (pid_t)wish->pid;
@@ -211,6 +211,8 @@ int freezer_dump(const struct snapshot *wish, struct error *err)
     int result = save_process(pid, fd, wish->folder, err);
     if (result == 0)
         result = write_stats(wish->folder, (uint64_t)((clock_now() - from) / RM_US), 256, err);
+    if (result == 0)
+        result = still(wish, err);
     if (result == 0 && !wish->leave_running)
         kill(pid, SIGKILL);
     else

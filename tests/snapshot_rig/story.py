@@ -7,6 +7,7 @@ What was seen goes to standard output as one JSON object. snapshot_test.py says 
 import ctypes
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -27,10 +28,10 @@ def from_1000_on():
     Path("/proc/sys/kernel/ns_last_pid").write_text("999", encoding="ascii")
 
 
-def dump_of_one_with(fd):
+def dump_of_one_with(fd, *words):
     """Of a process that has it open."""
     holder = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"], pass_fds=[fd])
-    done = snapshot("dump", "--pid", holder.pid, "--images", FOLDER)
+    done = snapshot("dump", "--pid", holder.pid, "--images", FOLDER, *words)
     holder.kill()
     holder.wait()
     return done
@@ -39,9 +40,9 @@ def dump_of_one_with(fd):
 class Counter:
     """A counter, and what it has said."""
 
-    def __init__(self):
+    def __init__(self, *words):
         self.numbers, self.rest = [], b""
-        self.process = subprocess.Popen([sys.executable, COUNTER], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        self.process = subprocess.Popen([sys.executable, COUNTER, *map(str, words)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, start_new_session=True)
         self.pid, self.pipe = self.process.pid, self.process.stdout.fileno()
 
@@ -126,12 +127,52 @@ def left_running():
     return {"dumped": dumped, "taken": taken, "restored": restored, "at": at, "first": first, "again": counter.numbers}
 
 
+def mount_of(fd, of="self"):
+    return re.search(r"^mnt_id:\t(\d+)$", Path(f"/proc/{of}/fdinfo/{fd}").read_text(encoding="ascii"), re.M).group(1)
+
+
+def carried(*words):
+    """A log that is open, which grew behind the dump and is gone before it lives again."""
+    from_1000_on()
+    work = FOLDER.parent / "work"
+    work.mkdir()
+    log = work / "log"
+    counter = Counter(1 << 40, log)
+    counter.read(3)
+    dumped = snapshot("dump", "--pid", counter.pid, "--images", FOLDER, "--leave-running", *words)
+    counter.read(20)
+    with log.open("rb") as file:
+        there = mount_of(file.fileno())
+    counter.kill()
+    log.unlink()
+    work.rmdir()
+    counter.numbers, counter.rest = [], b""
+    restored = counter.restore()
+    if restored["code"] == 0:
+        counter.read(5)
+        counter.kill()
+    root = os.open("/", os.O_RDONLY)
+    return {"dumped": dumped, "restored": restored, "own": there == mount_of(root), "numbers": counter.numbers,
+            "log": [int(line) for line in log.read_text(encoding="ascii").split()] if log.exists() else None}
+
+
+def named():
+    """A folder that is named travels, wherever it lies."""
+    return carried("--path", FOLDER.parent / "work")
+
+
+def by_itself():
+    """A file that is open for writing travels where it is the container's own."""
+    return carried()
+
+
 def refused():
     """What is refused, and how."""
     nobody = Path("/proc/sys/kernel/pid_max").read_text(encoding="ascii").strip()
     ring = ctypes.CDLL(None, use_errno=True).syscall(IO_URING_SETUP, 1, ctypes.create_string_buffer(120))
     ringed = dump_of_one_with(ring) if ring >= 0 else None
-    return {"words": snapshot("dump", "--images", FOLDER), "folder": snapshot("restore"), "odd": snapshot("thaw"), "none": snapshot(),
+    return {"words": snapshot("dump", "--images", FOLDER), "path": snapshot("dump", "--pid", 2, "--images", FOLDER, "--path", "work"),
+            "no_room": dump_of_one_with(1, "--path", COUNTER, "--room", 1 << 8), "folder": snapshot("restore"), "odd": snapshot("thaw"), "none": snapshot(),
             "nobody": snapshot("dump", "--pid", int(nobody) - 1, "--images", FOLDER), "no_images": snapshot("restore", "--images", FOLDER),
             "no_folder": snapshot("restore", "--images", FOLDER / "none"), "ringed": ringed,
             "no_criu": snapshot("check", "--criu", FOLDER / "none"), "check": snapshot("check")}
@@ -152,4 +193,5 @@ def gpu():
         return {"dumped": dump_of_one_with(file.fileno())}
 
 
-print(json.dumps({"moved": moved, "frozen": frozen, "thawed": thawed, "left_running": left_running, "refused": refused, "without_rights": without_rights, "gpu": gpu}[STORY]()))
+print(json.dumps({"moved": moved, "frozen": frozen, "thawed": thawed, "left_running": left_running, "named": named, "by_itself": by_itself,
+                  "refused": refused, "without_rights": without_rights, "gpu": gpu}[STORY]()))

@@ -68,13 +68,37 @@ static int tell_failure(int folder, const char *log, const char *what, int code,
     return -1;
 }
 
-int freezer_dump(const struct snapshot *wish, struct error *err)
+/* libcriu hands nothing of ours to whom it calls. */
+static struct {
+    const struct snapshot *wish;
+    freezer_still *still;
+    struct error why;
+    bool failed;
+} dump_at_hand;
+
+/* CRIU's own word for the moment behind the last image, at which nothing runs yet. */
+static int hear_criu(char *action, criu_notify_arg_t more)
+{
+    (void)more;
+    if (strcmp(action, "post-dump") != 0)
+        return 0;
+    dump_at_hand.failed = dump_at_hand.still(dump_at_hand.wish, &dump_at_hand.why) < 0;
+    return dump_at_hand.failed ? -1 : 0;
+}
+
+int freezer_dump(const struct snapshot *wish, freezer_still *still, struct error *err)
 {
     if (set_common(wish->binary, wish->folder, dump_log, err) < 0)
         return -1;
+    dump_at_hand.wish = wish;
+    dump_at_hand.still = still;
+    dump_at_hand.failed = false;
+    criu_set_notify_cb(hear_criu);
     criu_set_pid((int)wish->pid);
     criu_set_leave_running(wish->leave_running);
     int code = criu_dump();
+    if (dump_at_hand.failed)
+        return err_set(err, dump_at_hand.why.code, "%s", dump_at_hand.why.text);
     return code < 0 ? tell_failure(wish->folder, dump_log, "the dump failed", code, err) : 0;
 }
 
@@ -85,11 +109,18 @@ static int inherit_stream(int fd, const char *key, struct error *err)
     return criu_add_inherit_fd(fd, key) < 0 ? err_set(err, ERR_MACHINE, "no memory for CRIU's options") : 0;
 }
 
+/* CRIU closes each descriptor once it has given it away: one that is to be both is given twice. */
+static int own_descriptor(int fd, int other)
+{
+    return fd >= 0 && fd == other ? dup(fd) : fd;
+}
+
 long freezer_restore(const struct snapshot *wish, const struct program_streams *had, struct error *err)
 {
     if (set_common(wish->binary, wish->folder, restore_log, err) < 0 ||
         inherit_stream(wish->out, had->out, err) < 0 ||
-        (strcmp(had->out, had->err) != 0 && inherit_stream(wish->err, had->err, err) < 0))
+        (strcmp(had->out, had->err) != 0 &&
+         inherit_stream(own_descriptor(wish->err, wish->out), had->err, err) < 0))
         return -1;
     int pid = criu_restore_child();
     return pid <= 0 ? tell_failure(wish->folder, restore_log, "the restore failed", pid, err) : pid;

@@ -10,9 +10,12 @@
 /* binary: the path of criu, NULL for the one in PATH. As criu_get_version counts; -1: there is none. */
 int freezer_version(const char *binary);
 
-/* The tree ends with its dump unless it is left running. Connections to other machines are closed in the
- * image, those within the tree stay. */
-int freezer_dump(const struct snapshot *wish, struct error *err);
+/* Called once, while the tree stands still and all else of it is written; -1: there is to be no dump. */
+typedef int freezer_still(const struct snapshot *wish, struct error *err);
+
+/* The tree ends with its dump unless it is left running, or the dump fails. Connections to other machines are
+ * closed in the image, those within the tree stay. */
+int freezer_dump(const struct snapshot *wish, freezer_still *still, struct error *err);
 
 /* The tree becomes a child of this process; what its processes had as these pipes they get as wish->out and
  * wish->err. Returns the pid of its root, or -1. */

@@ -1,26 +1,36 @@
 /* ringmaster-snapshot: freezes a tree of processes into a folder and has it live again, by CRIU. A program of
  * its own with one thread, since libcriu forks and waits. Its words are told in docs/process-snapshots.md. */
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "agent/snapshot/criu/snapshot.h"
 #include "common/os/command_line.h"
+#include "common/os/file.h"
 #include "common/os/log.h"
 
 static const char usage[] =
     "usage: ringmaster-snapshot check [--criu FILE]\n"
-    "       ringmaster-snapshot dump --pid N --images FOLDER [--leave-running] [--criu FILE]\n"
+    "       ringmaster-snapshot dump --pid N --images FOLDER [--leave-running] [--path PATH]... [--room "
+    "BYTES]\n"
+    "                                [--criu FILE]\n"
     "       ringmaster-snapshot restore --images FOLDER [--stdout-fd N] [--stderr-fd N] [--criu FILE]\n"
     "       ringmaster-snapshot --version\n"
+    "PATH is a file or a folder that travels with the snapshot, as does what the program has open for "
+    "writing\n"
+    "beside a container's volumes; BYTES, that all of these may take.\n"
+    "FILE is CRIU's program: without it the one beside this program, or else the one in PATH.\n"
     "ringmaster-agent starts it for jobs with checkpoint.process: CRIU.\n"
     "For example:\n"
     "  ringmaster-snapshot check\n";
 
 struct wish {
-    const char *criu, *images;
-    long pid, out, err;
+    const char *criu, *images;           /* criu: NULL for the one in PATH */
+    const char *paths[TRAVEL_NAMED_MAX]; /* that travel */
+    int path_count;
+    long pid, out, err, room;
     bool leave_running;
 };
 
@@ -31,6 +41,16 @@ static int say_error(const struct error *err)
 }
 
 enum { MOST_PID = 1 << 22 };
+
+static int take_path(struct wish *wish, const char *path, struct error *err)
+{
+    if (wish->path_count == TRAVEL_NAMED_MAX)
+        return err_set(err, ERR_USAGE, "--path: a snapshot takes %d at most", TRAVEL_NAMED_MAX);
+    if (!travel_path_holds(path, strlen(path)))
+        return err_set(err, ERR_USAGE, "--path %.100s: write it from the root, as /tmp/work", path);
+    wish->paths[wish->path_count++] = path;
+    return 0;
+}
 
 static int take_option(struct wish *wish, int option, struct error *err)
 {
@@ -44,6 +64,10 @@ static int take_option(struct wish *wish, int option, struct error *err)
     case 'l':
         wish->leave_running = true;
         return 0;
+    case 'f':
+        return take_path(wish, optarg, err);
+    case 'r':
+        return command_line_number("room", optarg, 0, LONG_MAX, &wish->room, err);
     case 'p':
         return command_line_number("pid", optarg, 2, MOST_PID, &wish->pid, err);
     case 'o':
@@ -55,6 +79,14 @@ static int take_option(struct wish *wish, int option, struct error *err)
     }
 }
 
+/* The bundle has one beside this program: it goes before what an image of somebody else's may have. */
+static const char *criu_beside(void)
+{
+    static char criu_path[PATH_MAX];
+    bool there = file_sibling("criu", criu_path, sizeof criu_path, NULL) == 0 && access(criu_path, X_OK) == 0;
+    return there ? criu_path : NULL;
+}
+
 static int read_wish(struct wish *wish, int argc, char **argv, struct error *err)
 {
     static const struct option names[] = {
@@ -62,18 +94,22 @@ static int read_wish(struct wish *wish, int argc, char **argv, struct error *err
         {"images", required_argument, NULL, 'i'},
         {"leave-running", no_argument, NULL, 'l'},
         {"pid", required_argument, NULL, 'p'},
+        {"path", required_argument, NULL, 'f'},
+        {"room", required_argument, NULL, 'r'},
         {"stdout-fd", required_argument, NULL, 'o'},
         {"stderr-fd", required_argument, NULL, 'e'},
         {0},
     };
     int option;
-    *wish = (struct wish){.out = -1, .err = -1};
+    *wish = (struct wish){.out = -1, .err = -1, .room = -1};
     while ((option = command_line_option(argc, argv, names, err)) != -1)
         if (take_option(wish, option, err) < 0)
             return -1;
     if (optind != argc)
         return err_set(err, ERR_USAGE, "%s: %.60s is no option, and there is nothing else to say", argv[0],
                        argv[optind]);
+    if (!wish->criu)
+        wish->criu = criu_beside();
     return 0;
 }
 
@@ -82,11 +118,13 @@ static int open_images(const struct wish *wish, struct snapshot *ret, struct err
 {
     if (!wish->images)
         return err_set(err, ERR_USAGE, "--images FOLDER is missing: where the snapshot lies");
-    *ret = (struct snapshot){.binary = wish->criu,
-                             .pid = wish->pid,
-                             .leave_running = wish->leave_running,
-                             .out = (int)wish->out,
-                             .err = (int)wish->err};
+    *ret = (struct snapshot){
+        .binary = wish->criu,
+        .pid = wish->pid,
+        .leave_running = wish->leave_running,
+        .travel = {.named = wish->paths, .named_count = wish->path_count, .room = wish->room},
+        .out = (int)wish->out,
+        .err = (int)wish->err};
     ret->folder = open(wish->images, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return ret->folder < 0 ? err_errno(err, ERR_MACHINE, "can't open %.200s", wish->images) : 0;
 }

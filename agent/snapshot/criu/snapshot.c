@@ -28,7 +28,7 @@ int snapshot_refuse_ground(const char *binary, struct error *err)
             err, ERR_MACHINE,
             "there is no criu that runs here (%.200s); a snapshot wants 4.1 or later, as Debian 13 "
             "has it",
-            binary ? binary : "looked for in PATH");
+            binary ? binary : "looked for beside this program and in PATH");
     if (snapshot_refuse_version(version, err) < 0)
         return -1;
     return refuse_own_rights(err);
@@ -63,13 +63,22 @@ static int refuse_tree(long pid, struct error *err)
     return result;
 }
 
+/* While the tree stands still: they are of the same moment as its memory. */
+static int pack_files(const struct snapshot *wish, struct error *err)
+{
+    return travel_pack(&wish->travel, wish->folder, err);
+}
+
 int snapshot_dump(const struct snapshot *wish, struct snapshot_stats *ret, struct error *err)
 {
     struct program_streams streams;
-    if (refuse_tree(wish->pid, err) < 0)
+    struct snapshot with = *wish;
+    with.travel.root = wish->pid;
+    with.travel.mount = travel_own_mount();
+    if (refuse_tree(wish->pid, err) < 0 || travel_refuse(&with.travel, err) < 0)
         return -1;
     program_streams_read(wish->pid, &streams);
-    if (program_streams_save(wish->folder, &streams, err) < 0 || freezer_dump(wish, err) < 0)
+    if (program_streams_save(wish->folder, &streams, err) < 0 || freezer_dump(&with, pack_files, err) < 0)
         return -1;
     read_stats(wish->folder, ret);
     return 0;
@@ -78,7 +87,7 @@ int snapshot_dump(const struct snapshot *wish, struct snapshot_stats *ret, struc
 long snapshot_restore(const struct snapshot *wish, struct error *err)
 {
     struct program_streams streams;
-    if (program_streams_load(wish->folder, &streams, err) < 0)
+    if (program_streams_load(wish->folder, &streams, err) < 0 || travel_unpack(wish->folder, err) < 0)
         return -1;
     return freezer_restore(wish, &streams, err);
 }

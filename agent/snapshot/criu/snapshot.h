@@ -5,12 +5,14 @@
 #include <stdbool.h>
 
 #include "agent/snapshot/core/words.h"
+#include "agent/snapshot/travel.h"
 
 struct snapshot {
     const char *binary; /* the path of criu; NULL: the one in PATH */
     int folder;         /* open; where the images lie */
     long pid;           /* of the tree's root; for a dump */
     bool leave_running;
+    struct travel travel; /* for a dump; of whose open files, the dump itself says */
     int out, err; /* for a restore: what the tree gets as standard output and standard error; -1: nothing */
 };
 

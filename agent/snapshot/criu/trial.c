@@ -51,7 +51,7 @@ static void end_child(long pid)
 
 static int try_in(const char *binary, int folder, struct error *err)
 {
-    struct snapshot wish = {.binary = binary, .folder = folder, .out = -1, .err = -1};
+    struct snapshot wish = {.binary = binary, .folder = folder, .travel = {.room = -1}, .out = -1, .err = -1};
     struct snapshot_stats stats;
     pid_t child = start_child(err);
     if (child < 0)

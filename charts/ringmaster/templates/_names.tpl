@@ -30,7 +30,7 @@ fsGroup: 65532
 seccompProfile: {type: RuntimeDefault}
 {{- end -}}
 
-{{- /* of "operator" or "worker": include "ringmaster.image" (list . "worker") */ -}}
+{{- /* of "operator", "worker" or "snapshots": include "ringmaster.image" (list . "worker") */ -}}
 {{- define "ringmaster.image" -}}
 {{- $image := (index . 0).Values.image -}}
 {{- $name := index $image (index . 1) -}}

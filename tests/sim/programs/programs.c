@@ -310,15 +310,31 @@ void node_dies(struct sim *sim, int node, bool silently)
     notice_makes_owed(sim);
 }
 
+static void disconnect(struct sim *sim, int node)
+{
+    struct node *n = &sim->node[node];
+    frozen_forgets(sim, node);
+    if (n->conn < 0)
+        return;
+    add(sim, in_order(sim, &n->to_agent_at, 2 * RM_MS), CLOSED_AT_AGENT, node, n->conn);
+}
+
+static void break_connection(struct sim *sim, int node)
+{
+    struct node *n = &sim->node[node];
+    if (n->conn < 0)
+        return;
+    disconnect(sim, node);
+    add(sim, in_order(sim, &n->to_coordinator_at, 2 * RM_MS), CLOSED_AT_COORDINATOR, node, n->conn);
+}
+
 static void connect_agent(struct sim *sim, int node)
 {
     struct node *n = &sim->node[node];
     bool there = sim->rdzv && !n->cut;
     n->to_agent_at = n->to_coordinator_at = sim->now;
-    int conn = ++sim->conns;
-    n->conn = there ? conn : -1;
-    add(sim, in_order(sim, &n->to_agent_at, 2 * RM_MS), there ? CONNECTED : CLOSED_AT_AGENT, node,
-        there ? conn : 0);
+    n->conn = there ? ++sim->conns : -1;
+    add(sim, in_order(sim, &n->to_agent_at, 2 * RM_MS), there ? CONNECTED : CLOSED_AT_AGENT, node, n->conn);
 }
 
 static void agent_acts(struct sim *sim, int node, const struct agent_action *a)
@@ -327,6 +343,9 @@ static void agent_acts(struct sim *sim, int node, const struct agent_action *a)
     switch (a->kind) {
     case AGENT_CONNECT:
         connect_agent(sim, node);
+        break;
+    case AGENT_HANG_UP:
+        break_connection(sim, node);
         break;
     case AGENT_SEND_CONTROL:
         trace(sim, "agent", node, a->message);
@@ -422,15 +441,6 @@ static int node_of(const struct sim *sim, int conn)
     return -1;
 }
 
-static void disconnect(struct sim *sim, int node)
-{
-    struct node *n = &sim->node[node];
-    frozen_forgets(sim, node);
-    if (n->conn < 0)
-        return;
-    add(sim, in_order(sim, &n->to_agent_at, 2 * RM_MS), CLOSED_AT_AGENT, node, n->conn);
-}
-
 static void coordinator_dies(struct sim *sim)
 {
     rdzv_free(sim->rdzv);
@@ -504,15 +514,6 @@ static void cut(struct sim *sim, int node)
         return;
     n->cut = true;
     add(sim, sim->now + between(sim, 100 * RM_MS, 3 * RM_S), UNCUT, node, 0);
-}
-
-static void break_connection(struct sim *sim, int node)
-{
-    struct node *n = &sim->node[node];
-    if (n->conn < 0)
-        return;
-    disconnect(sim, node);
-    add(sim, in_order(sim, &n->to_coordinator_at, 2 * RM_MS), CLOSED_AT_COORDINATOR, node, n->conn);
 }
 
 /* Both ends see its connection break, and it can be reached again before anybody may count it as lost. */

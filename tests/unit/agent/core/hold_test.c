@@ -77,6 +77,41 @@ Test(hold, a_connection_that_stands_without_an_answer_is_none)
     cr_assert_eq(said(), -1);
 }
 
+static bool hangs_up(void)
+{
+    for (int i = 0; i < out->count; i++)
+        if (out->action[i].kind == AGENT_HANG_UP)
+            return true;
+    return false;
+}
+
+Test(hold, a_connection_on_which_nothing_comes_is_hung_up_and_the_next_one_as_well)
+{
+    ticks_at(10 * RM_S);
+    cr_assert_not(hangs_up());
+    ticks_at(11 * RM_S);
+    cr_assert(hangs_up());
+    step((struct agent_event){.kind = AGENT_DISCONNECTED});
+    cr_assert_not(hangs_up());
+    now = 15 * RM_S;
+    step((struct agent_event){.kind = AGENT_CONNECTED});
+    coordinator_says(MSG_WELCOME);
+    ticks_at(24 * RM_S);
+    cr_assert_not(hangs_up());
+    cr_assert_leq(agent_deadline(st), 25 * RM_S);
+    ticks_at(25 * RM_S);
+    cr_assert(hangs_up(), "a welcome and no more");
+}
+
+Test(hold, who_answers_is_not_hung_up_on)
+{
+    for (rm_time at = 5 * RM_S; at < 100 * RM_S; at += 5 * RM_S) {
+        ticks_at(at);
+        cr_assert_not(hangs_up());
+        coordinator_says(MSG_ACK);
+    }
+}
+
 Test(hold, each_answer_puts_it_off)
 {
     for (rm_time at = 5 * RM_S; at < 100 * RM_S; at += 5 * RM_S) {
