@@ -188,6 +188,7 @@ void service_tell(struct service *s, struct transfer_request *r)
     struct ear ear;
     if (abort_flag_init(&ear.bell, NULL) < 0)
         return;
+    socket_watch(s->fd);
     put_ear(s->source, &ear);
     while (r->magic == TRANSFER_MAGIC && service_is_told(r) && tell_step(s, &ear, r) == 0)
         if (socket_receive(s->fd, r, sizeof *r, &patience, NULL) < 0)
