@@ -2,6 +2,7 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/os/config.h"
 
@@ -22,6 +23,14 @@ static int attempt_told(void)
     return attempt > 0 && attempt < INT_MAX ? (int)attempt : 0;
 }
 
+/* Who holds its state elsewhere than in its own memory works with it while it is asked for. */
+static bool newcomers_listen(const struct job_spec *spec)
+{
+    const char *text = config_get(CONFIG_LISTEN);
+    bool near = spec->device != JOB_DEVICE_GPU && !job_is_elastic(spec);
+    return near && (!text || strcmp(text, "0") != 0);
+}
+
 struct rdzv_settings settings_of(const struct coordinator_options *options)
 {
     const struct job_spec *spec = &options->files->spec;
@@ -37,7 +46,7 @@ struct rdzv_settings settings_of(const struct coordinator_options *options)
         .alone = job_freezes(spec),
         .attempt_least = options->pod ? attempt_told() : 0,
         .brought = job_is_elastic(spec),
-        .listens = config_get(CONFIG_LISTEN),
+        .listens = newcomers_listen(spec),
         .gpus = spec->device == JOB_DEVICE_GPU,
         .reads_files = !job_restarts(spec) && !job_is_elastic(spec) && !job_data_is_remote(spec),
         .exact = spec->reduction == JOB_EXACT,

@@ -6,6 +6,7 @@
 #include "coordinator/core/rdzv_bridge.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_ring.h"
+#include "coordinator/core/rdzv_states.h"
 #include "coordinator/core/rdzv_stop.h"
 
 void rdzv_listen(const struct turn *turn, struct rdzv_worker *w)
@@ -19,7 +20,44 @@ void rdzv_listen(const struct turn *turn, struct rdzv_worker *w)
     rdzv_send_to(turn, w);
     w->listening = LISTENING_NOW;
     w->listen_said = true;
+    w->listens_since = turn->now;
     rdzv_say(st, "worker %d listens to %d workers until it holds their state", rdzv_index(st, w), st->world);
+}
+
+/* Where steps are made there is always something to hear: what a source gives in turns comes every few
+ * seconds, and each step's words. One who hears nothing for so long is treated like any other newcomer, of
+ * whom is known what to do where it does not answer. */
+static const rm_time least_silence = 60 * RM_S;
+enum { SILENT_STEPS = 10 };
+
+static rm_time silent_at(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    rm_time patience =
+        rm_later(rm_later(least_silence, st->settings.form_timeout), SILENT_STEPS * st->median_step);
+    bool listens = w->listening == LISTENING_NOW && w->listen_said && w->presence == PRESENT;
+    rm_time since = rm_later(rm_later(w->turned, w->listens_since), st->state_since);
+    return listens ? since + patience : RM_NEVER;
+}
+
+void rdzv_listen_settle(const struct turn *turn)
+{
+    struct rdzv *st = turn->st;
+    RM_ASSERT(st->state == RDZV_TRAINING, "who listens is looked at in state %s", rdzv_state_name(st->state));
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        if (turn->now < silent_at(st, w))
+            continue;
+        w->listening = LISTENING_CANT;
+        rdzv_say(st, "worker %d has heard nothing for so long that it gets the state while all wait", i);
+    }
+}
+
+rm_time rdzv_listen_until(const struct rdzv *st)
+{
+    rm_time at = RM_NEVER;
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        at = rm_earlier(at, silent_at(st, &st->worker[i]));
+    return at;
 }
 
 /* Who gives up while the others stop, or gather, was told nothing of that: it is one more who comes. */

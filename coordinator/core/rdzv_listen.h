@@ -11,6 +11,10 @@
 void rdzv_listen(const struct turn *turn, struct rdzv_worker *w);
 void rdzv_heard(const struct turn *turn, struct rdzv_worker *w, const struct msg_heard *m);
 
+/* Who has heard nothing for long gets the state while all wait; and when the next one will have. */
+void rdzv_listen_settle(const struct turn *turn);
+rm_time rdzv_listen_until(const struct rdzv *st);
+
 /* All members have stopped. At a planned stop, where others are needed, or where what was told is held by
  * nobody else, those are told to stop who hold what these hold; where even they are too few, all who listen.
  * True: some of them have to answer. */

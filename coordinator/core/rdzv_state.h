@@ -97,8 +97,9 @@ struct rdzv_worker {
     int old_rank;          /* in the newest ring that trained; INT32_MAX none */
     bool serving;          /* leaves, but serves its state while the others form */
     enum rdzv_listening listening;
-    bool listen_said; /* it was told to on this connection */
-    int listened;     /* times that it was left out of a ring as it held too little */
+    bool listen_said; /* it was told to on this connection, */
+    rm_time listens_since;
+    int listened; /* times that it was left out of a ring as it held too little */
     bool ready, finished;
     rm_time ring_time, state_time, moved; /* moved: last sign of life while forming */
     int64_t bytes;

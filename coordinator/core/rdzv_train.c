@@ -148,6 +148,7 @@ static void settle_joins(const struct turn *turn)
     struct rdzv *st = turn->st;
     int joiner = -1;
     ask_to_listen(turn);
+    rdzv_listen_settle(turn);
     if (turn->now >= join_at(st, &joiner)) {
         RM_ASSERT(joiner >= 0, "nobody joins, in a ring of %d", st->world);
         rdzv_recovery_begin(turn, CAUSE_WORKER_JOINED, &st->worker[joiner]);
@@ -179,5 +180,6 @@ rm_time rdzv_training_until(const struct rdzv *st)
     int joiner;
     if (any_finished(st))
         return st->settings.program ? rdzv_leave_due_at(st) : RM_NEVER;
-    return rm_earlier(rm_earlier(rdzv_leave_due_at(st), rdzv_probe_at(st)), join_at(st, &joiner));
+    rm_time at = rm_earlier(rdzv_leave_due_at(st), rdzv_probe_at(st));
+    return rm_earlier(at, rm_earlier(rdzv_listen_until(st), join_at(st, &joiner)));
 }

@@ -62,14 +62,14 @@ POINTS = {
     "state-laid-out": busy("@0", "@2"),
     "state-made": busy(""),
     "receive-begun": busy("@0", "@1"),
-    "receive-chunk": busy(":1@3", ":2@3"),
-    "received": busy("@3"),
-    "receive-record": busy("@0", "@1", "@3"),
-    "receive-held": busy("@0", "@1", "@3"),
-    "transfer-chunk": busy(":1@0", ":3@0"),
-    "listen-block": [],
+    "receive-chunk": story("waiting", ":1@3", ":2@3"),
+    "received": story("waiting", "@3"),
+    "receive-record": busy("@0", "@1") + story("waiting", "@3"),
+    "receive-held": busy("@0", "@1") + story("waiting", "@3"),
+    "transfer-chunk": story("waiting", ":1@0", ":3@0"),
+    "listen-block": story("heard", ":1@2"),
     "listen-update": [],
-    "listen-whole": [],
+    "listen-whole": story("heard", "@2"),
     "ring-joined": busy(":1@2", ":2@0", ":1@3"),
     "state-loaded": story("resumed"),
     "share-given": story("resumed", "@0", "@1") + story("fetched", "@1"),
@@ -138,7 +138,7 @@ FLIPS = {
     "words-added": (":9@1",),  # this worker's own sums, before they leave
     "state-rests": (":9@1",),  # the weights between two steps
     "block-received": (":1@0", ":30@1", ":31@2"),  # on its way to be added: two of each reduction
-    "array-received": (":1@3", ":5@3"),  # of a state, behind its checksums: the newcomer's
+    "array-received": (":1@3", ":3@3"),  # of a state, behind its checksums: the newcomer's, once for each array
     "chunk-received": (":1@1",),  # likewise, its exponents
     "sum-received": (":1@0", ":30@1", ":31@2"),  # on its way to be taken as it is
 }
@@ -157,9 +157,7 @@ UNIT = {
     "slot-restamped": "tests/unit/trainer/state/torn_test.c",
     "slot-forgotten": "tests/unit/trainer/state/torn_test.c",
     "update-received": "tests/unit/trainer/trainer_test.c",
-    "listen-block": "tests/unit/trainer/listening_test.c",
     "listen-update": "tests/unit/trainer/listening_test.c",
-    "listen-whole": "tests/unit/trainer/listening_test.c",
     "index-begun": "tests/unit/common/storage/data/index_test.c",
     "operator-write": "tests/cluster/api_test.py",
     "operator-answered": "tests/cluster/api_test.py",

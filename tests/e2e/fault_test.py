@@ -48,10 +48,25 @@ def check_same_end(run, job, finish, reference):
     rig.until(lambda: not run.left_over(), "every process of the run is gone", rig.DEADLINE_S)
 
 
-def busy(tmp_path, finish, launch, reference, fault):
+def busy(tmp_path, finish, launch, reference, fault, more=None):
     """Three workers that save and evaluate; one of their trainers dies, one worker is lost, two come."""
     job = job_in(tmp_path)
-    run = finish(job, *DRILLS, env={"RINGMASTER_FAULT": fault})
+    run = finish(job, *DRILLS, env={"RINGMASTER_FAULT": fault, **(more or {})})
+    check_struck(run, fault)
+    assert run.code == 0, run.tail()
+    rig.check_steps(run, last=STEPS)
+    check_same_end(run, job, finish, reference)
+
+
+def waiting(tmp_path, finish, launch, reference, fault):
+    """As busy, but newcomers get the state while all wait."""
+    busy(tmp_path, finish, launch, reference, fault, {"RINGMASTER_LISTEN": "0"})
+
+
+def heard(tmp_path, finish, launch, reference, fault):
+    """Two that train, and one that comes and dies while it gets their state."""
+    job = job_in(tmp_path, workers__target=2)
+    run = finish(job, "--drill", "join@5", env={"RINGMASTER_FAULT": fault})
     check_struck(run, fault)
     assert run.code == 0, run.tail()
     rig.check_steps(run, last=STEPS)
@@ -174,7 +189,7 @@ def fetched(tmp_path, finish, launch, reference, fault, s3):
     assert s3.uploads() == []
 
 
-STORIES = {story.__name__: story for story in (busy, pair, alone, resumed, again, anew, damaged, generated)}
+STORIES = {story.__name__: story for story in (busy, waiting, heard, pair, alone, resumed, again, anew, damaged, generated)}
 BUCKET_STORIES = {story.__name__: story for story in (bucket, fetched)}
 
 

@@ -15,6 +15,8 @@ STEPS = 200
 FIELDS = {"trainer__steps": STEPS, "trainer__batch__lanes": 8, "trainer__batch__laneSequences": 1, "trainer__model__width": 128, "trainer__model__layers": 8,
           "trainer__model__context": 16}
 FEW = 15
+FEWER = 80
+SHORT = {**FIELDS, "trainer__steps": FEWER}
 
 
 def stands_still(pid):
@@ -40,7 +42,7 @@ def who_stands_still(run):
 def test_the_others_make_their_steps_while_a_newcomer_gets_the_state(tmp_path, launch, reference, workers, drills, block):
     """It stands still in the midst of what it pulls, and is let go when the others have made many steps, and lost one of them."""
     job = rig.make_job(tmp_path, workers__target=workers, workers__min=1, **FIELDS)
-    run = launch(job, "--drill", "join@5", *drills, env={"RINGMASTER_LISTEN": "1", "RINGMASTER_FAULT": f"listen-block:{block}@{workers}/stop"})
+    run = launch(job, "--drill", "join@5", *drills, env={"RINGMASTER_FAULT": f"listen-block:{block}@{workers}/stop"})
     run.read_until("ringFormed")
     newcomer = who_stands_still(run)
     run.read_until("step", step=max(status_of(run)["progress"]["step"], 45 if drills else 0) + FEW)
@@ -54,3 +56,34 @@ def test_the_others_make_their_steps_while_a_newcomer_gets_the_state(tmp_path, l
     joined = run.of("recovered")[-1]
     assert joined["cause"] == "WorkerJoined" and joined["stepsRedone"] == 0, run.tail()
     assert run.of("ringFormed")[-1]["world"] == (3 if drills else workers + 1)
+
+
+def test_the_run_ends_though_a_newcomer_stands_still(tmp_path, launch, reference):
+    """Nobody waits for it, neither for a step nor at the end."""
+    job = rig.make_job(tmp_path, workers__target=2, workers__min=1, **SHORT)
+    run = launch(job, "--drill", "join@5", env={"RINGMASTER_FAULT": "listen-block:2@2/stop"})
+    run.read_until("ringFormed")
+    who_stands_still(run)
+    assert run.wait() == 0, run.tail()
+    assert rig.check_complete(run, last=FEWER)["weightsSha256"] == reference(**SHORT)[0], run.tail()
+    assert not run.of("workerJoined") and run.of("ringFormed")[-1]["world"] == 2, run.tail()
+    rig.until(lambda: not run.left_over(), "every process of the run is gone", rig.DEADLINE_S)
+
+
+def test_all_wait_for_a_newcomer_where_they_are_told_to(tmp_path, finish, reference):
+    run = finish(rig.make_job(tmp_path, workers__target=2, **SHORT), "--drill", "join@5", env={"RINGMASTER_LISTEN": "0"})
+    assert rig.check_complete(run, last=FEWER)["weightsSha256"] == reference(**SHORT)[0], run.tail()
+    assert "has heard all" not in run.stderr and run.the("workerJoined")["worker"] == 2, run.tail()
+
+
+def test_where_too_few_are_left_a_newcomer_gets_the_state_while_all_wait(tmp_path, launch, reference):
+    job = rig.make_job(tmp_path, workers__target=2, workers__min=2, **SHORT)
+    run = launch(job, "--drill", "join@5", "--drill", "kill:1@40", env={"RINGMASTER_FAULT": "listen-block:2@2/stop"})
+    newcomer = who_stands_still(run)
+    run.read_until("workerLost", worker=1)
+    run.read_until("waiting")
+    assert stands_still(newcomer), run.tail()
+    os.kill(newcomer, signal.SIGCONT)
+    run.wait()
+    assert rig.check_complete(run, last=FEWER)["weightsSha256"] == reference(**SHORT)[0], run.tail()
+    assert run.of("ringFormed")[-1]["world"] == 2 and run.the("workerJoined")["worker"] == 2, run.tail()

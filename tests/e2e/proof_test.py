@@ -38,11 +38,11 @@ def test_a_bit_that_flips_in_a_sum_is_never_committed(finish, tmp_path, referenc
     assert run.the("complete")["weightsSha256"] == expected_hash and run.the("complete")["exact"], run.tail()
 
 
-@pytest.mark.parametrize("setting", FLIPS["array-received"])
-def test_a_bit_that_flips_in_a_newcomers_state_is_seen_before_its_lanes_count(finish, tmp_path, reference, setting):
+@pytest.mark.parametrize("setting, listens", [*((setting, "") for setting in FLIPS["array-received"]), (":1@3", "0"), (":5@3", "0")])
+def test_a_bit_that_flips_in_a_newcomers_state_is_seen_before_its_lanes_count(finish, tmp_path, reference, setting, listens):
     expected_hash, losses = reference(trainer__steps=LONG)
     job = rig.make_job(tmp_path, workers__target=3, trainer__steps=LONG)
-    run = finish(job, "--drill", "join@10", env={"RINGMASTER_FAULT": f"array-received{setting}/flips"})
+    run = finish(job, "--drill", "join@10", env={"RINGMASTER_FAULT": f"array-received{setting}/flips", "RINGMASTER_LISTEN": listens})
     assert struck(run, "array-received") == 1, run.tail()
     assert run.code == 0, run.tail()
     told = run.the("proofFailed")
@@ -51,11 +51,12 @@ def test_a_bit_that_flips_in_a_newcomers_state_is_seen_before_its_lanes_count(fi
     assert run.the("complete")["weightsSha256"] == expected_hash and run.the("complete")["exact"], run.tail()
 
 
+@pytest.mark.parametrize("listens", ["", "0"])
 @pytest.mark.parametrize("fault", ["array-received:1@1", *("chunk-received" + setting for setting in FLIPS["chunk-received"])])
-def test_of_two_who_received_its_state_with_other_bits_receives_it_once_more(finish, tmp_path, reference, fault):
+def test_of_two_who_received_its_state_with_other_bits_receives_it_once_more(finish, tmp_path, reference, fault, listens):
     expected_hash, losses = reference(trainer__steps=LONG)
     job = rig.make_job(tmp_path, workers__target=1, trainer__steps=LONG)
-    run = finish(job, "--drill", "join@12", env={"RINGMASTER_FAULT": f"{fault}/flips"})
+    run = finish(job, "--drill", "join@12", env={"RINGMASTER_FAULT": f"{fault}/flips", "RINGMASTER_LISTEN": listens})
     assert struck(run, fault.split(":")[0]) == 1, run.tail()
     assert run.code == 0, run.tail()
     told = run.the("proofFailed")

@@ -21,6 +21,7 @@ TRAINER = [
     "trainer-setup@0", "state-made@1", "receive-chunk:1@3", "transfer-chunk:1@0",  # start, and a state on its way
     "snapshot-taken:2@0", "digest-made@0",  # saving, and the end
 ]
+WHILE_ALL_WAIT = ("receive-chunk", "transfer-chunk")
 AGENT = ["slice-asked:1@2", "slice-written:2@0", "publish-asked:1@0", "before-manifest:1@0", "listed@0", "agent-send:5@2"]
 COORDINATOR = ["coordinator-heard:4", "coordinator-send:5", "coordinator-send:14", "coordinator-told:3", "coordinator-told:60"]
 
@@ -29,8 +30,9 @@ def stand_still(folder, finish, reference, setting):
     """A busy run in which one process stops itself there; returns it once it has ended as if nothing had been."""
     job = rig.make_job(folder, workers__target=3, checkpoint__everySteps=25, checkpoint__keep=2,
                        failurePolicy__maxRestarts=20, **PATIENCE, **FIELDS)
-    run = finish(job, *DRILLS, env={"RINGMASTER_FAULT": f"{setting}/stop"})
     point = setting.split(":")[0].split("@")[0]
+    waits = {"RINGMASTER_LISTEN": "0"} if point in WHILE_ALL_WAIT else {}
+    run = finish(job, *DRILLS, env={"RINGMASTER_FAULT": f"{setting}/stop", **waits})
     assert f"fault point {point}\n" in run.stderr, f"nobody stood still at {setting}: {run.tail()}"
     assert run.code == 0, run.tail()
     rig.check_steps(run, last=STEPS)

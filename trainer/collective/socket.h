@@ -24,6 +24,9 @@ int socket_listen(int *ret_fd, const char *host, char address[RM_ADDRESS_MAX], s
 int socket_connect(int *ret_fd, const char *address, const struct patience *patience, struct error *err);
 /* Small messages leave at once. */
 void socket_tune(int fd);
+/* Who is at the other end and says nothing for long is asked for a sign; without one the connection ends. For
+ * one on which nobody waits: a machine that is lost ends no connection. */
+void socket_watch(int fd);
 
 /* Waits until fd has one of the poll events. */
 int socket_wait(int fd, short events, const struct patience *patience, struct error *err);

@@ -115,6 +115,7 @@ void engine_connect(struct engine *e, const struct message *message, struct elas
     int streams = e->spec->ring_streams > 0 ? e->spec->ring_streams : near ? 1 : STREAMS_BETWEEN_MACHINES;
     int previous = (rank + form->count - 1) % form->count;
     engine_disconnect(e);
+    transfer_ring_begins(e->source);
     atomic_store(&e->stop, false);
     atomic_store(&e->save, false);
     atomic_store(&e->exchanging, false);

@@ -225,6 +225,9 @@ static int apply_update(void *ctx, int64_t step, const uint8_t lineage[RM_HASH_B
     return take_update(e, &want, err);
 }
 
+/* Who trains gives a block only now and then (pull_pace.h), and nobody waits for who listens. */
+static const rm_time listen_silence_least = 30 * RM_S;
+
 void engine_listen(struct engine *e, const struct message *message, struct elastic_result *ret)
 {
     const struct msg_listen *said = &message->listen;
@@ -232,7 +235,7 @@ void engine_listen(struct engine *e, const struct message *message, struct elast
     struct transfer_want want;
     struct error err;
     engine_want(e, CMD_LISTEN, message, said->source, said->sources_count, &want, peers);
-    want.silence = source_patience(e);
+    want.silence = rm_later(source_patience(e), listen_silence_least);
     struct transfer_listen listen = {
         .want = &want, .enough = &e->enough, .apply = apply_update, .ctx = e, .losses = &e->heard};
     if (transfer_listen(e->state, &listen, &e->exact, &err) < 0)

@@ -31,6 +31,8 @@ void transfer_allow(struct transfer_source *source, bool exact);
 void transfer_forbid(struct transfer_source *source);
 /* The same, but for those who listen (transfer_listen.h): a step is being made, and the state stands. */
 void transfer_forbid_others(struct transfer_source *source);
+/* Steps are made from now on that take another time than those before. */
+void transfer_ring_begins(struct transfer_source *source);
 /* The kept update is about to be written over. Returns when nobody reads it any more. */
 void transfer_forget_update(struct transfer_source *source);
 /* What the evaluation of the state that is held came to: those who listen tell it, too. */

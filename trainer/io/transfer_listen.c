@@ -104,6 +104,7 @@ static int call(struct voice *v, struct error *err)
         return 0;
     if (socket_connect(&fd, peer->address, &patience, err) < 0)
         return failed(v);
+    socket_watch(fd);
     pthread_mutex_lock(&v->hearing->lock);
     v->fd = fd;
     pthread_mutex_unlock(&v->hearing->lock);

@@ -8,13 +8,16 @@
 #include "trainer/io/crc32c.h"
 #include "trainer/io/transfer_parts.h"
 
-enum answer { ANSWER_YES, ANSWER_LATER, ANSWER_NO };
+enum answer { ANSWER_YES, ANSWER_LATER, ANSWER_RESTS, ANSWER_NO };
 
 /* What is sent at once: copied under the gate. */
 struct told {
     struct transfer_reply reply;
     uint8_t *bytes;
     size_t length;
+    rm_time rests; /* for how long nothing may be given yet */
+    rm_time begun; /* of a block of the state: when its turn, which it was given, began */
+    uint64_t turn; /* 0: none */
 };
 
 static bool range_inside(const struct transfer_request *r, int64_t total)
@@ -104,29 +107,58 @@ static bool copy_answer(struct transfer_source *source, const struct transfer_re
     return r->kind == TRANSFER_BLOCK_STATE ? copy_state(source, r, t) : copy_words(source, r, t);
 }
 
+/* The step that is being made goes first. */
+static bool is_its_turn(struct transfer_source *source, const struct transfer_request *r, struct told *t)
+{
+    if (r->kind != TRANSFER_BLOCK_STATE)
+        return true;
+    pthread_mutex_lock(&source->pull.lock);
+    t->begun = clock_now();
+    t->rests = pull_pace_take(&source->pull.pace, t->begun, &t->turn);
+    pthread_mutex_unlock(&source->pull.lock);
+    return !t->rests;
+}
+
+static void end_turn(struct transfer_source *source, const struct told *t)
+{
+    if (!t->turn)
+        return;
+    pthread_mutex_lock(&source->pull.lock);
+    pull_pace_gave(&source->pull.pace, t->turn, t->begun, clock_now());
+    pthread_mutex_unlock(&source->pull.lock);
+}
+
 /* Takes what is asked for under the gate. */
 static enum answer look_at_live(const struct service *s, const struct transfer_request *r, struct told *t)
 {
     struct transfer_source *source = s->source;
     pthread_rwlock_rdlock(&source->gate);
     enum answer answer = judge_request(source, r);
+    t->rests = 0;
     t->reply = (struct transfer_reply){.status = TRANSFER_NOT_HELD,
                                        .exact = source->live.exact,
                                        .step = source->live.open ? source->live.point.step : -1,
                                        .tensors = source->tensors};
+    if (answer == ANSWER_YES && !is_its_turn(source, r, t)) {
+        answer = ANSWER_RESTS;
+        t->reply.step = -1;
+    }
     if (answer == ANSWER_YES && copy_answer(source, r, t))
         t->reply.status = TRANSFER_OK;
     pthread_rwlock_unlock(&source->gate);
     return answer;
 }
 
-/* False: the receiver has gone, or this source ends. */
-static bool wait_for_step(const struct service *s, struct ear *ear, bool *ret_asked)
+enum { LOOK_MS = 10 }; /* a turn may end at any moment, and the steps with it */
+
+/* Until the bell rings, or who rests looks again. False: the receiver has gone, or this source ends. */
+static bool wait_for_step(const struct service *s, struct ear *ear, rm_time rests, bool *ret_asked)
 {
+    int rest = rests < LOOK_MS * RM_MS ? (int)(rests / RM_MS) + 1 : LOOK_MS;
     struct pollfd fds[3] = {{.fd = ear->bell.event_fd, .events = POLLIN},
                             {.fd = s->fd, .events = POLLIN | POLLRDHUP},
                             {.fd = s->closing->event_fd, .events = POLLIN}};
-    poll(fds, 3, -1);
+    poll(fds, 3, rests ? rest : -1);
     *ret_asked = fds[1].revents == POLLIN;
     return !(fds[1].revents & ~POLLIN) && !fds[2].revents;
 }
@@ -145,12 +177,14 @@ static int tell_step(const struct service *s, struct ear *ear, const struct tran
     struct told t = {0};
     for (;;) {
         abort_flag_reset(&ear->bell);
-        if (look_at_live(s, r, &t) != ANSWER_LATER || !waits || asked)
+        enum answer answer = look_at_live(s, r, &t);
+        if ((answer != ANSWER_LATER && answer != ANSWER_RESTS) || !waits || asked)
             break;
-        if (!wait_for_step(s, ear, &asked))
+        if (!wait_for_step(s, ear, t.rests, &asked))
             return -1;
     }
     int result = send_told(s, &t);
+    end_turn(s->source, &t);
     free(t.bytes);
     return result;
 }
@@ -188,6 +222,7 @@ void service_tell(struct service *s, struct transfer_request *r)
     struct ear ear;
     if (abort_flag_init(&ear.bell, NULL) < 0)
         return;
+    socket_watch(s->fd);
     put_ear(s->source, &ear);
     while (r->magic == TRANSFER_MAGIC && service_is_told(r) && tell_step(s, &ear, r) == 0)
         if (socket_receive(s->fd, r, sizeof *r, &patience, NULL) < 0)

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "common/model/losses.h"
+#include "trainer/io/pull_pace.h"
 #include "trainer/io/transfer_share.h"
 #include "trainer/io/transfer_wire.h"
 
@@ -21,6 +22,12 @@ struct transfer_keep {
     uint32_t *words;       // (words_count + header_count)
     int64_t words_count, header_count;
     int32_t k[RM_TENSORS_MAX];
+};
+
+/* How fast those who listen get the state. */
+struct transfer_pull {
+    pthread_mutex_t lock; /* may be taken under the gate, and not the other way round */
+    struct pull_pace pace;
 };
 
 struct transfer_source {
@@ -45,6 +52,7 @@ struct transfer_source {
         struct losses losses; /* up to that point's step, or none */
     } live; /* what those who listen may read: it stands also while a step is made, until that commits */
     struct transfer_keep keep;
+    struct transfer_pull pull;
 };
 
 /* One who listens: each is woken by itself, as each may wait for another step. */

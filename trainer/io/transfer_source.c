@@ -1,3 +1,5 @@
+/* What may be read of a state, and when: opens it to those who pull it or listen, closes it before it
+ * changes, and serves who asks for a slice or for an update. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +31,8 @@ int transfer_source_open(struct transfer_source **ret, struct state *state, int 
     }
     init_gate(&source->gate);
     transfer_keep_init(source);
+    pthread_mutex_init(&source->pull.lock, NULL);
+    pull_pace_begin(&source->pull.pace);
     *ret = source;
     return 0;
 }
@@ -38,6 +42,7 @@ void transfer_source_free(struct transfer_source *source)
     if (!source)
         return;
     transfer_keep_clear(source);
+    pthread_mutex_destroy(&source->pull.lock);
     pthread_rwlock_destroy(&source->gate);
     abort_flag_clear(&source->given);
     free(source);
@@ -50,6 +55,28 @@ static void note_loss(struct losses *losses, const struct state_point *point)
         losses_add(losses, point->step, point->loss);
     else
         losses->count = 0;
+}
+
+static void pull_stands(struct transfer_source *source)
+{
+    pthread_mutex_lock(&source->pull.lock);
+    if (source->open)
+        pull_pace_stands(&source->pull.pace, source->point.step, clock_now());
+    pthread_mutex_unlock(&source->pull.lock);
+}
+
+static void pull_moves(struct transfer_source *source)
+{
+    pthread_mutex_lock(&source->pull.lock);
+    pull_pace_moves(&source->pull.pace);
+    pthread_mutex_unlock(&source->pull.lock);
+}
+
+void transfer_ring_begins(struct transfer_source *source)
+{
+    pthread_mutex_lock(&source->pull.lock);
+    pull_pace_begin(&source->pull.pace);
+    pthread_mutex_unlock(&source->pull.lock);
 }
 
 /* Only what is near: who has a device or a program computes with it meanwhile. */
@@ -77,6 +104,7 @@ void transfer_allow(struct transfer_source *source, bool exact)
     source->arrays = state_arrays(source->state);
     source->kept = source->open && state_kept(source->state, &source->update);
     source->exact = exact;
+    pull_stands(source);
     tell_live(source);
     pthread_rwlock_unlock(&source->gate);
 }
@@ -86,6 +114,7 @@ static void forbid(struct transfer_source *source)
     source->epoch++;
     source->share_epoch++;
     source->open = source->kept = source->gives = false;
+    pull_moves(source);
 }
 
 void transfer_forbid(struct transfer_source *source)

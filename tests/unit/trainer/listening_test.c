@@ -1,6 +1,7 @@
 /* Real trainers: one listens to others, who train on. */
 #include <criterion/criterion.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -205,6 +206,42 @@ Test(listening, who_dies_while_it_listens_holds_nothing_and_may_listen_again)
         expect_a_ring_of_three(rig);
         rig_close(rig);
     }
+}
+
+/* Of those that the system watches while nothing is said (the timer of /proc/net/tcp is 02): with that port
+ * here, or there. */
+static bool a_connection_is_watched(int port, bool here)
+{
+    FILE *table = fopen("/proc/net/tcp", "r");
+    char line[256];
+    bool found = false;
+    while (table && fgets(line, sizeof line, table)) {
+        unsigned int own, other, state, timer;
+        int got = sscanf(line, "%*d: %*x:%x %*x:%x %x %*x:%*x %x:", &own, &other, &state, &timer);
+        found |= got == 4 && state == 1 && timer == 2 && (int)(here ? own : other) == port;
+    }
+    if (table)
+        fclose(table);
+    return found;
+}
+
+/* A machine that is lost ends no connection, and nobody waits for one who listens, nor it for anybody in
+ * particular. */
+Test(listening, both_ends_notice_where_the_other_machine_is_lost)
+{
+    struct rig *rig = two_that_train(NULL);
+    listen_to_both(rig, 2);
+    hear_all(rig, 2);
+    int port = (int)strtol(strrchr(rig->t[0].up.address, ':') + 1, NULL, 10);
+    bool here = false, there = false;
+    for (int tries = 0; tries < 200 && !(here && there); tries++) {
+        here |= a_connection_is_watched(port, true);
+        there |= a_connection_is_watched(port, false);
+        rig_until(rig, 0, rig->t[0].state.step + 1);
+    }
+    cr_assert(here, "by the source");
+    cr_assert(there, "by who listens");
+    rig_close(rig);
 }
 
 Test(listening, who_listens_to_nobody_that_is_there_says_so)

@@ -313,3 +313,43 @@ Test(listen, the_end_of_the_run_waits_for_nobody_who_listens)
     cr_assert_not(said(&s, "send 2 save"), "%s", str_text(&s.log));
     story_end(&s);
 }
+
+static void beat(struct story *s, int w, int64_t counter)
+{
+    struct message m;
+    message_init(&m, MSG_HEARTBEAT);
+    m.heartbeat.counter = counter;
+    m.heartbeat.waiting_for = -1;
+    hear(s, w, &m);
+}
+
+/* A second later members have turned on, and the newcomer is where it is. */
+static void all_beat(struct story *s, int64_t members, int64_t newcomer)
+{
+    beat(s, 0, members);
+    beat(s, 1, members);
+    beat(s, 2, newcomer);
+    after(s, RM_S);
+}
+
+/* As one whose trainer stands still. The others are asked to wait for it once, as for any newcomer. */
+Test(listen, who_hears_nothing_for_long_is_taken_for_one_who_can_t)
+{
+    struct story s;
+    let_one_listen(&s, 2);
+    for (int i = 0; i < 100; i++) { /* something comes, now and then */
+        all_beat(&s, i, i / 20);
+    }
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
+    for (int i = 0; i < 61; i++) {
+        all_beat(&s, 100 + i, 100);
+    }
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", str_text(&s.log));
+    stopped(&s, 0, 6, 6);
+    stopped(&s, 1, 6, 6);
+    for (int i = 0; i < 20 && rdzv_state(s.st) != RDZV_FORMING; i++)
+        all_beat(&s, 200 + i, 100);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "it is waited for no longer than joinWindow");
+    cr_assert_eq(s.form.form.count, 2);
+    story_end(&s);
+}
