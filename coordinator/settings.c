@@ -28,7 +28,7 @@ static bool newcomers_listen(const struct job_spec *spec)
 {
     const char *text = config_get(CONFIG_LISTEN);
     bool near = spec->device != JOB_DEVICE_GPU && !job_is_elastic(spec);
-    return near && (!text || strcmp(text, "0") != 0);
+    return near && text && *text && strcmp(text, "0") != 0;
 }
 
 struct rdzv_settings settings_of(const struct coordinator_options *options)

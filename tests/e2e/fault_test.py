@@ -66,7 +66,7 @@ def waiting(tmp_path, finish, launch, reference, fault):
 def heard(tmp_path, finish, launch, reference, fault):
     """Two that train, and one that comes and dies while it gets their state."""
     job = job_in(tmp_path, workers__target=2)
-    run = finish(job, "--drill", "join@5", env={"RINGMASTER_FAULT": fault})
+    run = finish(job, "--drill", "join@5", env={"RINGMASTER_FAULT": fault, "RINGMASTER_LISTEN": "1"})
     check_struck(run, fault)
     assert run.code == 0, run.tail()
     rig.check_steps(run, last=STEPS)

@@ -42,7 +42,7 @@ def who_stands_still(run):
 def test_the_others_make_their_steps_while_a_newcomer_gets_the_state(tmp_path, launch, reference, workers, drills, block):
     """It stands still in the midst of what it pulls, and is let go when the others have made many steps, and lost one of them."""
     job = rig.make_job(tmp_path, workers__target=workers, workers__min=1, **FIELDS)
-    run = launch(job, "--drill", "join@5", *drills, env={"RINGMASTER_FAULT": f"listen-block:{block}@{workers}/stop"})
+    run = launch(job, "--drill", "join@5", *drills, env={"RINGMASTER_LISTEN": "1", "RINGMASTER_FAULT": f"listen-block:{block}@{workers}/stop"})
     run.read_until("ringFormed")
     newcomer = who_stands_still(run)
     run.read_until("step", step=max(status_of(run)["progress"]["step"], 45 if drills else 0) + FEW)
@@ -61,7 +61,7 @@ def test_the_others_make_their_steps_while_a_newcomer_gets_the_state(tmp_path, l
 def test_the_run_ends_though_a_newcomer_stands_still(tmp_path, launch, reference):
     """Nobody waits for it, neither for a step nor at the end."""
     job = rig.make_job(tmp_path, workers__target=2, workers__min=1, **SHORT)
-    run = launch(job, "--drill", "join@5", env={"RINGMASTER_FAULT": "listen-block:2@2/stop"})
+    run = launch(job, "--drill", "join@5", env={"RINGMASTER_LISTEN": "1", "RINGMASTER_FAULT": "listen-block:2@2/stop"})
     run.read_until("ringFormed")
     who_stands_still(run)
     assert run.wait() == 0, run.tail()
@@ -78,7 +78,7 @@ def test_all_wait_for_a_newcomer_where_they_are_told_to(tmp_path, finish, refere
 
 def test_where_too_few_are_left_a_newcomer_gets_the_state_while_all_wait(tmp_path, launch, reference):
     job = rig.make_job(tmp_path, workers__target=2, workers__min=2, **SHORT)
-    run = launch(job, "--drill", "join@5", "--drill", "kill:1@40", env={"RINGMASTER_FAULT": "listen-block:2@2/stop"})
+    run = launch(job, "--drill", "join@5", "--drill", "kill:1@40", env={"RINGMASTER_LISTEN": "1", "RINGMASTER_FAULT": "listen-block:2@2/stop"})
     newcomer = who_stands_still(run)
     run.read_until("workerLost", worker=1)
     run.read_until("waiting")

@@ -38,7 +38,7 @@ def test_a_bit_that_flips_in_a_sum_is_never_committed(finish, tmp_path, referenc
     assert run.the("complete")["weightsSha256"] == expected_hash and run.the("complete")["exact"], run.tail()
 
 
-@pytest.mark.parametrize("setting, listens", [*((setting, "") for setting in FLIPS["array-received"]), (":1@3", "0"), (":5@3", "0")])
+@pytest.mark.parametrize("setting, listens", [*((setting, "1") for setting in FLIPS["array-received"]), (":1@3", "0"), (":5@3", "0")])
 def test_a_bit_that_flips_in_a_newcomers_state_is_seen_before_its_lanes_count(finish, tmp_path, reference, setting, listens):
     expected_hash, losses = reference(trainer__steps=LONG)
     job = rig.make_job(tmp_path, workers__target=3, trainer__steps=LONG)
@@ -51,7 +51,7 @@ def test_a_bit_that_flips_in_a_newcomers_state_is_seen_before_its_lanes_count(fi
     assert run.the("complete")["weightsSha256"] == expected_hash and run.the("complete")["exact"], run.tail()
 
 
-@pytest.mark.parametrize("listens", ["", "0"])
+@pytest.mark.parametrize("listens", ["0", "1"])
 @pytest.mark.parametrize("fault", ["array-received:1@1", *("chunk-received" + setting for setting in FLIPS["chunk-received"])])
 def test_of_two_who_received_its_state_with_other_bits_receives_it_once_more(finish, tmp_path, reference, fault, listens):
     expected_hash, losses = reference(trainer__steps=LONG)
