@@ -39,6 +39,9 @@ static bool has_come_to_nothing(const struct rdzv *st, const struct msg_save_wai
 /* While training goes on it may be this one alone that can't reach the store. */
 static void ask_whose_fault(const struct turn *turn, struct rdzv_worker *w, const struct msg_save_waits *m)
 {
+    RM_ASSERT(turn->st->state != RDZV_SAVING,
+              "worker %d alone can't save step %" PRId64 ", for which all wait", rdzv_index(turn->st, w),
+              m->step);
     struct msg_fault f = {.kind = FAULT_STORAGE, .class = CLASS_PASSING, .peer = -1, .step = m->step};
     text_copy_ends(f.detail, sizeof f.detail, m->why);
     rdzv_slice_fault(turn, w, &f);
@@ -92,6 +95,8 @@ rm_time rdzv_save_gives_up_at(const struct rdzv *st)
 bool rdzv_save_gives_up(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->state == RDZV_SAVING, "step %" PRId64 " is given up in state %d", st->save.step,
+              (int)st->state);
     char why[MSG_DETAIL_MAX];
     if (turn->now < rdzv_save_gives_up_at(st))
         return false;
