@@ -13,11 +13,13 @@ int plan_live(const struct job_status *status)
     int live = 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++)
         live += slot_is_live(&status->workers.slot[i]);
+    RM_ASSERT(live <= RM_WORKERS_MAX, "%d workers are wanted", live);
     return live;
 }
 
 void plan_fail(struct planner *p, const char *reason, const char *message)
 {
+    RM_ASSERT(*reason && p->mode != OP_DONE, "a job that is over fails: %s", message);
     if (!condition_is(&p->next, OP_STOPPING))
         condition_set(&p->next, OP_STOPPING, true, reason, message, p->job->generation, p->s->now_ms);
 }
@@ -54,6 +56,7 @@ static void allocate(struct op_slot *slot)
 
 static bool is_quarantined(const struct planner *p, int index)
 {
+    RM_ASSERT(index >= 0 && index < RM_WORKERS_MAX, "worker %d is in quarantine", index);
     const struct coordinator_view *view = find_coordinator_view(p);
     for (int i = 0; view && i < view->quarantined_count; i++)
         if (view->quarantined[i] == index)
@@ -85,6 +88,7 @@ int64_t plan_rests_until(const struct planner *p, const struct op_slot *slot, co
 
 static int64_t index_rests_until(const struct planner *p, int index)
 {
+    RM_ASSERT(index >= 0 && index < RM_WORKERS_MAX, "worker %d rests", index);
     const struct op_slot *slot = &p->next.workers.slot[index];
     return plan_rests_until(p, slot, find_worker(p, index, slot->attempt));
 }
@@ -117,6 +121,7 @@ static void update_target(struct planner *p)
         wanted = p->job->workers_max;
     if (wanted < p->job->workers_min)
         wanted = p->job->workers_min;
+    RM_ASSERT(wanted >= 1 && wanted <= RM_WORKERS_MAX, "%d workers are wanted", wanted);
     if (wanted == *target)
         return;
     if (wanted > *target && *target && p->s->now_ms < until) {
@@ -154,6 +159,7 @@ enum { AT_WORK = 2, BESIDE = 1 };
 /* Who waits beside a ring that a member has left is in its place by now, for all that was told. */
 static int place_of(const struct planner *p, int index)
 {
+    RM_ASSERT(index >= 0 && index < RM_WORKERS_MAX, "the place of worker %d", index);
     const struct coordinator_view *view = find_coordinator_view(p);
     if (!view || in_ring(p, index))
         return view ? AT_WORK : 0;
@@ -200,6 +206,8 @@ static int least_worth(struct planner *p, bool relieved)
         victim = i;
         least = own;
     }
+    RM_ASSERT(victim < 0 || slot_is_live(&p->next.workers.slot[victim]),
+              "worker %d goes first, and is not wanted", victim);
     return victim;
 }
 
@@ -213,6 +221,7 @@ static void shrink_by_one(struct planner *p)
 /* Who is on a machine that may go leaves it as soon as the others are as many as are wanted. */
 static void relieve(struct planner *p)
 {
+    RM_ASSERT(p->mode == OP_RUN, "who may go leaves in mode %d", (int)p->mode);
     for (int victim; (victim = least_worth(p, true)) >= 0;) {
         surge_relieve(p, find_live(p, victim));
         withdraw(&p->next.workers.slot[victim]);
@@ -229,11 +238,14 @@ static int resting_places(struct planner *p)
         count += until > 0;
         plan_wake(p, until);
     }
+    RM_ASSERT(count <= RM_WORKERS_MAX, "%d places rest", count);
     return count;
 }
 
 static void grow_by(struct planner *p, int missing)
 {
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_IDLING, "%d workers more, in mode %d", missing,
+              (int)p->mode);
     plan_fence(p);
     if (missing > 0)
         missing -= resting_places(p);
@@ -387,6 +399,7 @@ static uint64_t trial_of(const struct planner *p)
 /* No namespace that enforces baseline or restricted takes a pod with the rights that a snapshot takes. */
 static void say_label(struct planner *p)
 {
+    RM_ASSERT(p->job->freezes, "job %s takes no label", p->job->name);
     enum { WORDS = 172 }; /* so many leave room for all that stands around them */
     char words[WORDS];
     text_tame_ends(p->s->memo->refusal.message, words, sizeof words);
@@ -421,6 +434,7 @@ static void note_refusal(struct planner *p)
  */
 static bool is_admitted(struct planner *p)
 {
+    RM_ASSERT(p->mode != OP_DONE, "job %s is over, and admitted", p->job->name);
     const struct op_condition *admitted = &p->stored->condition[OP_ADMITTED];
     struct error err = {0};
     note_refusal(p);
@@ -455,6 +469,8 @@ static bool comes_back(const struct planner *p)
  * anything is wanted that refers to it. A job of older operators has one whose name stands in no status. */
 static bool has_key(struct planner *p)
 {
+    RM_ASSERT(!*p->next.ring.key || !strcmp(p->next.ring.key, p->stored->ring.key),
+              "job %s has a key before it is looked for", p->job->name);
     if (comes_back(p)) {
         if (!*p->s->memo->key || !strcmp(p->s->memo->key, p->stored->ring.key))
             return false;
@@ -480,6 +496,7 @@ static void stop_all(struct planner *p)
 /* The probe comes when all others have ended: until then it would be given one of their places. */
 static bool decide_idle(struct planner *p)
 {
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "a job idles in mode %d", (int)p->mode);
     if (!idle_goes_on(p))
         return false;
     if (p->mode != OP_RUN)
@@ -497,6 +514,7 @@ static bool decide_idle(struct planner *p)
 /* An index in quarantine gets no worker, and no wait brings one. Who trains is let finish. */
 static void check_places(struct planner *p)
 {
+    RM_ASSERT(p->mode != OP_DONE, "the places of a job that is over");
     const struct coordinator_view *view = find_coordinator_view(p);
     int places = find_places(p), least = p->job->workers_min;
     bool waits = view && view->quarantined_count && view->state == STATUS_GATHERING && !view->preparing;
@@ -540,6 +558,7 @@ static void note_activity(struct planner *p)
 
 void plan_decide(struct planner *p)
 {
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_DONE, "a plan begins in mode %d", (int)p->mode);
     p->next.workers.surge = 0;
     if (p->mode == OP_DONE) {
         note_refusal(p);

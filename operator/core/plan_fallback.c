@@ -25,6 +25,7 @@ void plan_note_interruption(struct planner *p, const struct pod_view *pod, const
     }
     p->next.spot.interruptions++;
     p->next.spot.last_ms = now;
+    RM_ASSERT(p->next.spot.interruptions > 0, "%d interruptions", p->next.spot.interruptions);
 }
 
 static void fall_back(struct planner *p)

@@ -25,6 +25,7 @@ static bool is_listed(const struct coordinator_view *view, const struct pod_view
 static bool may_answer(const struct planner *p, const struct pod_view *coordinator,
                        const struct pod_view *pod)
 {
+    RM_ASSERT(coordinator->role == OP_COORDINATOR, "pod %s is no coordinator", coordinator->name);
     const struct coordinator_view *view = find_coordinator_view(p);
     if (pod_is_over(coordinator) || pod_is_vanished(p, coordinator) || coordinator->phase != OP_RUNNING)
         return false;
@@ -44,6 +45,8 @@ static bool may_be_answered(const struct planner *p, const struct pod_view *pod)
 /* Wanted no more, and nobody has seen its program end. */
 static bool is_stray(const struct planner *p, const struct pod_view *pod)
 {
+    RM_ASSERT(pod->role == OP_COORDINATOR || (pod->index >= 0 && pod->index < RM_WORKERS_MAX),
+              "pod %s is of worker %d", pod->name, pod->index);
     const struct op_slot *slot = pod->role == OP_WORKER ? &p->next.workers.slot[pod->index] : NULL;
     return slot && !pod_is_over(pod) && !(slot_is_live(slot) && slot->attempt == pod->attempt);
 }
@@ -51,6 +54,7 @@ static bool is_stray(const struct planner *p, const struct pod_view *pod)
 /* With this plan, and nobody saw how. */
 static bool ends_unseen(const struct planner *p, int index)
 {
+    RM_ASSERT(index >= 0 && index < RM_WORKERS_MAX, "worker %d ends unseen", index);
     const struct op_slot *stored = &p->stored->workers.slot[index], *next = &p->next.workers.slot[index];
     const struct pod_view *pod = find_worker(p, index, next->attempt);
     if (slot_is_live(next) || stored->state == OP_SLOT_FREE || stored->state == OP_SLOT_ENDED)

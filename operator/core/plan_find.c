@@ -109,6 +109,8 @@ bool find_any_unwanted(const struct planner *p)
 {
     for (int i = 0; i < p->s->pods_count; i++) {
         const struct pod_view *pod = p->s->pods[i];
+        RM_ASSERT(pod->role == OP_COORDINATOR || (pod->index >= 0 && pod->index < RM_WORKERS_MAX),
+                  "pod %s is of worker %d", pod->name, pod->index);
         const struct op_slot *slot =
             pod->role == OP_COORDINATOR ? &p->next.ring.coordinator : &p->next.workers.slot[pod->index];
         if (is_alive(p, pod) && !(slot_is_live(slot) && slot->attempt == pod->attempt))

@@ -39,6 +39,7 @@ static void say_state(struct planner *p, const char *state, const char *format, 
 /* Size and time are told by the coordinator that saw it saved; a successor knows a checkpoint by its step. */
 void plan_take_checkpoint(struct planner *p, const struct op_checkpoint *newest)
 {
+    RM_ASSERT(newest->known, "step %lld is no checkpoint", (long long)newest->step);
     const struct op_checkpoint *stored = &p->stored->checkpoint;
     bool same = stored->known && stored->step == newest->step;
     p->next.checkpoint = *newest;
@@ -70,6 +71,8 @@ static void take_progress(struct planner *p, const struct coordinator_view *view
 /* What the coordinator knows goes into the status as it is. */
 static void take_view(struct planner *p, const struct coordinator_view *view)
 {
+    RM_ASSERT(view->term == p->stored->ring.coordinator.attempt && p->mode != OP_DONE,
+              "the word of term %d, in mode %d", view->term, (int)p->mode);
     p->next.ring.generation = view->ring_generation;
     p->next.ring.size = view->ring_size;
     p->next.ring.formed_ms = view->formed_ms / 1000 * 1000;
@@ -260,6 +263,7 @@ enum { QUICK_TOLD = 3 }; /* ends in a row from which on they are a trouble and n
 /* One that waits because it ended soon after its start again and again; -1: none. */
 static int find_resting(const struct planner *p)
 {
+    RM_ASSERT(p->mode != OP_DONE, "who rests of a job that is over, %s", p->job->name);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct op_slot *slot = &p->next.workers.slot[i];
         if (slot->quick >= QUICK_TOLD && plan_rests_until(p, slot, find_worker(p, i, slot->attempt)))
@@ -300,6 +304,7 @@ static void describe_ready(const struct planner *p, char *out, size_t size)
 static void tell_waiting(struct planner *p, const struct coordinator_view *view, bool held_up,
                          const struct laggard *laggard)
 {
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "a job waits in mode %d", (int)p->mode);
     char who[OP_REASON_MAX], since[32], more[RM_WHY_MAX], workers[64];
     describe_ready(p, workers, sizeof workers);
     plan_wake(p, p->s->now_ms + OP_TICK_MS);
@@ -370,6 +375,7 @@ static void tell_silence(struct planner *p)
  * program are told to end nothing is saved: they begin anew. */
 static const char *state_word(const struct planner *p, enum status_state state)
 {
+    RM_ASSERT(state != STATUS_TRAINING, "job %s trains, and the word for it is another one", p->job->name);
     bool begun = p->job->stepless ? p->next.ring.begun > 0 : p->next.progress.known;
     bool stops = state == STATUS_QUIESCING || state == STATUS_SAVING;
     if (stops && !p->job->stepless)
@@ -394,6 +400,8 @@ static const struct pod_view *find_refused(const struct planner *p)
 /* "3 of 4 workers at step 812", and what stands in the way of more. */
 static void say_program(struct planner *p, const struct coordinator_view *view, const char *more)
 {
+    RM_ASSERT(p->job->stepless && view->state == STATUS_TRAINING, "job %s runs no program, in state %d",
+              p->job->name, (int)view->state);
     char at[48] = "";
     if (p->next.progress.known)
         snprintf(at, sizeof at, ", at step %lld", (long long)p->next.progress.step);
@@ -428,6 +436,7 @@ static void tell_training(struct planner *p, const struct coordinator_view *view
 
 static void tell_running(struct planner *p)
 {
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "a job runs in mode %d", (int)p->mode);
     struct laggard laggard = {0};
     bool held_up = find_laggard(p, &laggard);
     const struct coordinator_view *view = find_coordinator_view(p);
@@ -452,6 +461,7 @@ static void tell_running(struct planner *p)
 static void forget_word(struct planner *p, enum op_condition_type type, const char *reason,
                         const char *message)
 {
+    RM_ASSERT((unsigned)type < OP_CONDITIONS, "condition %d is forgotten: %s", (int)type, reason);
     if (p->next.condition[type].status != OP_UNSET)
         condition_unknown(&p->next, type, reason, message, p->job->generation, p->s->now_ms);
 }
@@ -485,6 +495,7 @@ static const char *how_it_ends(const struct planner *p)
 
 static void tell_suspend(struct planner *p)
 {
+    RM_ASSERT(p->mode == OP_SUSPEND && p->pauses, "a job pauses in mode %d", (int)p->mode);
     char budget[RM_WHY_MAX], more[RM_WHY_MAX];
     if (!all_gone(p)) {
         set_truth(p, OP_SUSPENDED, false, "Suspending", how_it_ends(p));
@@ -514,6 +525,7 @@ static void tell_suspend(struct planner *p)
 /* The coordinator is the last one to end. */
 static void tell_idle(struct planner *p)
 {
+    RM_ASSERT(p->mode == OP_IDLING && p->next.idle.since_ms, "a job is idle in mode %d", (int)p->mode);
     char said[OP_MESSAGE_MAX];
     struct laggard laggard = {0};
     idle_say(p, said, sizeof said);
@@ -536,6 +548,8 @@ static void tell_not_idle(struct planner *p)
 
 static void tell_stop(struct planner *p)
 {
+    RM_ASSERT(p->mode == OP_STOP && condition_is(&p->next, OP_STOPPING), "a job stops in mode %d",
+              (int)p->mode);
     struct op_condition why = p->next.condition[OP_STOPPING];
     if (all_gone(p))
         plan_finish(p, false, why.reason, why.message);
@@ -545,6 +559,7 @@ static void tell_stop(struct planner *p)
 
 static void tell_end(struct planner *p)
 {
+    RM_ASSERT(p->mode == OP_DONE, "a job ends in mode %d", (int)p->mode);
     bool complete = condition_is(&p->next, OP_COMPLETE);
     const struct op_condition *c = &p->next.condition[complete ? OP_COMPLETE : OP_FAILED];
     bool just_now = !condition_is(p->stored, OP_FINISHED);
