@@ -353,6 +353,7 @@ void account_end(struct op_slot *slot, int64_t created_ms, int64_t now_ms)
 
 int64_t account_quick_until(const struct op_slot *slot)
 {
+    RM_ASSERT(slot->quick >= 0, "attempt %d ended soon %d times in a row", slot->attempt, slot->quick);
     return after(slot->quick_ms, slot->quick, BACKOFF_MOST_MS);
 }
 

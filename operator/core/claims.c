@@ -154,6 +154,7 @@ void claims_listing(struct claims *claims)
 
 void claims_listed(struct claims *claims, rm_time now)
 {
+    RM_ASSERT(claims->count >= 0 && claims->count <= CLAIMS_MAX, "%d claims are listed", claims->count);
     hear_claims(claims, now);
     for (int i = 0; i < claims->count; i++)
         if (claims->other[i].mark != claims->mark)
@@ -199,6 +200,7 @@ static bool takes(const struct claims *claims, const struct claim *claim)
 
 const struct claim *claims_of_namespace(const struct claims *claims, const char *namespace)
 {
+    RM_ASSERT(claims->count >= 0 && claims->count <= CLAIMS_MAX, "%d claims are known", claims->count);
     for (int i = 0; i < claims->count; i++)
         if (takes(claims, &claims->other[i]) && !strcmp(claims->other[i].namespace, namespace))
             return &claims->other[i];
@@ -216,6 +218,7 @@ int claims_left(const struct claims *claims)
 
 bool claims_next(struct claims *claims, struct claim *ret, bool *ret_left)
 {
+    RM_ASSERT(claims->count >= 0 && claims->count <= CLAIMS_MAX, "%d claims are known", claims->count);
     for (int i = 0; i < claims->count; i++) {
         struct claim *claim = &claims->other[i];
         bool left = takes(claims, claim);

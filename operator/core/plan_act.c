@@ -157,6 +157,7 @@ static void apply_service(struct planner *p)
 
 static void apply_around(struct planner *p)
 {
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_IDLING, "a Service is made in mode %d", (int)p->mode);
     char name[OP_NAME_MAX];
     const struct op_settings *settings = &p->s->settings;
     struct str budget = str_init(OP_POD_TEXT_MAX), workers = budget, coordinator = budget;
@@ -351,6 +352,7 @@ static void delete_job(struct planner *p)
 
 static void poll(struct planner *p)
 {
+    RM_ASSERT(!*p->plan->poll_ip, "coordinators are asked twice, the first at %s", p->plan->poll_ip);
     const struct op_slot *slot = &p->stored->ring.coordinator;
     const struct pod_view *pod = slot_is_live(slot) ? find_coordinator(p, slot->attempt) : NULL;
     if (!pod || pod_is_over(pod) || pod->phase != OP_RUNNING || !*pod->ip)

@@ -54,6 +54,7 @@ static void text_up(int64_t micros, char out[PRICE_TEXT_MAX])
 
 void plan_say_resumption(const struct planner *p, char *out, size_t size)
 {
+    RM_ASSERT(p->pauses && p->job->budget_micros > 0, "job %s goes on already", p->job->name);
     char wanted[PRICE_TEXT_MAX], kept[PRICE_TEXT_MAX];
     int64_t reserve = p->next.cost_told.reserve_micros;
     text_up(p->next.cost.spent.micros + reserve, wanted);

@@ -146,6 +146,7 @@ static bool in_ring(const struct planner *p, int index)
 /* It says who trains, and of them one has ended since. */
 static bool has_ended_since(const struct planner *p, const struct coordinator_view *view)
 {
+    RM_ASSERT(view->ring_size >= 0 && view->ring_size <= RM_WORKERS_MAX, "a ring of %d", view->ring_size);
     for (int i = 0; i < view->ring_size; i++) {
         const struct op_slot *slot = &p->next.workers.slot[view->member[i].worker];
         if (!slot_is_live(slot) || slot->attempt != view->member[i].attempt)
@@ -307,6 +308,7 @@ static bool is_short(const struct planner *p, const struct op_found *found)
 
 static void note_short(struct planner *p)
 {
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "too few have a node, in mode %d", (int)p->mode);
     struct op_found found = find_present(p);
     int64_t *since = &p->next.workers.short_ms;
     if (!is_short(p, &found))
@@ -344,6 +346,7 @@ static void decide_start(struct planner *p)
 
 static void check_deadline(struct planner *p)
 {
+    RM_ASSERT(p->mode != OP_DONE, "a job that is over has a deadline, %s", p->job->name);
     int64_t left_s = p->job->active_deadline_s - p->next.active_seconds;
     int64_t end = p->next.active_ms + left_s * 1000;
     if (!p->job->active_deadline_s || !p->next.active_ms || condition_is(&p->next, OP_STOPPING))

@@ -93,6 +93,7 @@ int64_t find_silence(const struct planner *p)
 
 int find_places(const struct planner *p)
 {
+    RM_ASSERT(p->next.workers.target >= 0, "%d workers are wanted", p->next.workers.target);
     const struct coordinator_view *view = find_coordinator_view(p);
     return p->next.workers.target - (view ? view->quarantined_count : 0);
 }

@@ -9,6 +9,7 @@
 /* The coordinator's report that it lost this very attempt; it is taken out of the list when it comes back. */
 static const struct op_gone *lost_report(const struct planner *p, int index, int attempt)
 {
+    RM_ASSERT(index >= -1 && index < RM_WORKERS_MAX, "worker %d is lost", index);
     const struct coordinator_view *view = find_coordinator_view(p);
     const struct op_gone *found = NULL;
     for (int i = 0; view && i < view->lost_count; i++)
@@ -39,6 +40,7 @@ static bool is_lost(struct planner *p, const struct pod_view *pod)
  * it. */
 static bool is_silent(struct planner *p, const struct pod_view *pod)
 {
+    RM_ASSERT(!pod_is_over(pod), "pod %s is over, and silent", pod->name);
     const struct node_view *node = find_node(p, pod);
     int64_t until = p->s->answered_ms + OP_SILENT_PATIENCE_MS;
     if (pod->role != OP_COORDINATOR || !node || node->ready || !p->s->answered_ms)
@@ -286,6 +288,7 @@ static void take_final(struct planner *p, const struct op_last_word *last_word)
 /* Of a job that runs a user's program: nothing but the program's own code is left of it. */
 static void take_program(struct planner *p, int exit_code)
 {
+    RM_ASSERT(p->job->launched, "job %s runs no program", p->job->name);
     if (exit_code >= 0)
         p->next.result = (struct op_result){.known = true, .program = true, .exit_code = exit_code};
 }

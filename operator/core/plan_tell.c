@@ -101,6 +101,8 @@ static void tell_event(struct planner *p, const struct op_coordinator_event *eve
 
 static void tell_events(struct planner *p, const struct coordinator_view *view)
 {
+    RM_ASSERT(view->events_count >= 0 && view->events_count <= OP_COORDINATOR_EVENTS_MAX, "%d events",
+              view->events_count);
     struct op_plan *plan = p->plan;
     int64_t told = plan->told_term == view->term ? plan->told_sequence : 0;
     for (int i = 0; i < view->events_count; i++) {
@@ -165,6 +167,7 @@ static bool look_at(const struct planner *p, const struct pod_view *pod, struct 
         return false;
     ret->index = pod->index;
     ret->since_ms = pod->created_ms;
+    RM_ASSERT(*ret->reason, "pod %s is held up, and nobody knows why", pod->name);
     return true;
 }
 
@@ -197,6 +200,7 @@ static void count_workers(struct planner *p)
 
 static void tell_pods(struct planner *p, bool held_up, const struct laggard *laggard)
 {
+    RM_ASSERT(!held_up || *laggard->reason, "a pod of job %s is held up, and nobody knows why", p->job->name);
     int target = p->next.workers.target;
     if (*p->trouble)
         set_truth(p, OP_PODS_READY, false, p->trouble_reason, p->trouble);
@@ -226,6 +230,7 @@ static void tell_work(struct planner *p, bool works)
 
 static void tell_ring(struct planner *p, const struct coordinator_view *view)
 {
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "a ring is told of in mode %d", (int)p->mode);
     bool ring = view && view->ring_size > 0, training = ring && view->state == STATUS_TRAINING;
     if (!view && slot_is_live(&p->next.ring.coordinator) && condition_is(p->stored, OP_RING_FORMED))
         return; /* no answer yet, perhaps to a new operator: the last word stands */
@@ -339,6 +344,7 @@ static void tell_waiting(struct planner *p, const struct coordinator_view *view,
 /* Whether its coordinator can be asked at all; what it said last is of no use where it can't. */
 static bool tell_reachable(struct planner *p, const struct coordinator_view *view)
 {
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "a coordinator is asked in mode %d", (int)p->mode);
     bool silent = find_silence(p) >= OP_SILENCE_MS;
     const struct op_condition *before = &p->stored->condition[OP_REACHABLE];
     static const char lost[] = "the coordinator gives no answer; status.message says why";
@@ -468,6 +474,8 @@ static void forget_word(struct planner *p, enum op_condition_type type, const ch
 
 static void no_ring(struct planner *p, const char *reason, const char *message)
 {
+    RM_ASSERT(p->mode != OP_RUN && p->mode != OP_HOLD, "no ring of a job in mode %d: %s", (int)p->mode,
+              reason);
     p->next.ring.size = 0;
     memset(p->next.ring.member, 0, sizeof p->next.ring.member);
     set_truth(p, OP_PODS_READY, false, reason, message);
@@ -480,6 +488,7 @@ static void no_ring(struct planner *p, const char *reason, const char *message)
 
 static bool all_gone(const struct planner *p)
 {
+    RM_ASSERT(p->mode == OP_STOP || p->mode == OP_SUSPEND, "all have gone in mode %d", (int)p->mode);
     return plan_live(p->stored) == 0 && !slot_is_live(&p->stored->ring.coordinator) &&
            plan_live(&p->next) == 0 && !slot_is_live(&p->next.ring.coordinator) &&
            !find_any_alive(p, OP_WORKER) && !find_any_alive(p, OP_COORDINATOR);
@@ -487,6 +496,7 @@ static bool all_gone(const struct planner *p)
 
 static const char *how_it_ends(const struct planner *p)
 {
+    RM_ASSERT(p->mode != OP_RUN && p->mode != OP_HOLD, "a job in mode %d ends", (int)p->mode);
     if (p->job->freezes)
         return "a snapshot of the program's processes is made, and the worker ends";
     return p->job->stepless ? "the program's processes are told to end, and the workers with them"
@@ -542,6 +552,7 @@ static void tell_idle(struct planner *p)
 
 static void tell_not_idle(struct planner *p)
 {
+    RM_ASSERT(p->mode != OP_IDLING, "job %s is idle, and is not", p->job->name);
     if (p->next.condition[OP_IDLE].status == OP_TRUE)
         set_truth(p, OP_IDLE, false, "NotIdle", "the job is not idle");
 }
@@ -582,6 +593,7 @@ static void tell_end(struct planner *p)
 /* What is to go, and may not, stands behind what is said of a job that comes to its end. */
 static void add_trouble(struct planner *p)
 {
+    RM_ASSERT(p->mode != OP_RUN && p->mode != OP_HOLD, "a job in mode %d comes to its end", (int)p->mode);
     char said[OP_MESSAGE_MAX], trouble[OP_REFUSAL_MAX];
     if (!*p->trouble)
         return;

@@ -613,6 +613,7 @@ static int make_coordinator(const struct making *m, const struct op_spec *spec, 
 /* The template's labels and annotations, ours over them. */
 static struct js *metadata_of(const struct job_view *job, const char *name, const struct js *template)
 {
+    RM_ASSERT(*name && *job->uid, "a pod '%s' of no job", name);
     struct js *metadata = object_metadata(job, name), *labels = part_mutable(js_get(metadata, "labels"));
     const struct js *theirs = read_at(template, "metadata.labels");
     const struct js *notes = read_at(template, "metadata.annotations");
@@ -656,6 +657,7 @@ static void note_annotation(struct js *pod, const char *key, const char *text)
 
 static int finish_pod(struct js *pod, struct js *job_spec, int status, struct str *out)
 {
+    RM_ASSERT(status <= 0, "a pod is made with %d", status);
     if (status == 0)
         js_print(pod, out);
     js_free(pod);

@@ -83,6 +83,7 @@ static int split(char *line, char *field[FIELDS])
 
 static int read_place(const char *name, const char *text, char *out, size_t size, int line, struct error *err)
 {
+    RM_ASSERT(size > 0 && line > 1, "%s of line %d into %zu bytes", name, line, size);
     if (strchr(text, '"'))
         return err_set(err, ERR_USAGE, "line %d: %s is in quotes; write it without, and without commas", line,
                        name);
@@ -303,6 +304,7 @@ static int rank_of(const struct price_machine *row, const struct price_machine *
         !fits(row->zone, machine->zone) || !fits(row->type, machine->type) ||
         (row->capacity != PRICE_ANY && row->capacity != machine->capacity))
         return -1;
+    RM_ASSERT((unsigned)row->capacity <= PRICE_SPOT, "a price of capacity %d", (int)row->capacity);
     return (*row->provider ? RANK_PROVIDER : 0) + (row->capacity != PRICE_ANY ? RANK_CAPACITY : 0) +
            (*row->region ? RANK_REGION : 0) + (*row->zone ? RANK_ZONE : 0) + (*row->type ? RANK_TYPE : 0);
 }

@@ -59,6 +59,7 @@ bool quantity_parse(const char *text, int64_t *ret_milli)
     if (*end || scale == 0)
         return false;
     *ret_milli = value < milli_most ? rounded_up(value) : (int64_t)milli_most;
+    RM_ASSERT(*ret_milli >= 0, "%s is %lld", text, (long long)*ret_milli);
     return true;
 }
 
@@ -97,6 +98,7 @@ static bool read_amount(const struct js *value, int64_t *ret)
     if (!(real >= 0))
         return false;
     *ret = real < milli_most / 1000 ? rounded_up(real * 1000) : (int64_t)milli_most;
+    RM_ASSERT(*ret >= 0, "an amount of %lld", (long long)*ret);
     return true;
 }
 

@@ -62,6 +62,8 @@ static int64_t most_of(const struct status_row *r)
 
 static void read_number(void *at, const struct status_row *r, const struct js *o, const char *key)
 {
+    RM_ASSERT(r->lowest <= most_of(r), "%s is from %lld to %lld", key, (long long)r->lowest,
+              (long long)most_of(r));
     if (r->kind == ROW_INT) {
         *(int *)at = r->when & ROW_KNOWN ? -1 : *(int *)at;
         read_small(o, key, (int)r->lowest, (int)most_of(r), at);
