@@ -1,3 +1,4 @@
+/* Which Leases of other releases are heard of, which of them still count, and what of ours they take. */
 #include "operator/core/claims.h"
 
 #include <stdio.h>
