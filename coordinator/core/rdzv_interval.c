@@ -109,7 +109,7 @@ static void count_loss(struct rdzv *st)
 void rdzv_interval_begins(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
-    RM_ASSERT(st->world > 0, "a ring of nobody is told when to save, in state %d", (int)st->state);
+    RM_ASSERT(st->world > 0, "a ring of %d is told when to save", st->world);
     if (!st->settings.max_loss)
         return;
     count_loss(st);

@@ -12,6 +12,7 @@
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_remedy.h"
 #include "coordinator/core/rdzv_resume.h"
+#include "coordinator/core/rdzv_states.h"
 #include "coordinator/core/rdzv_trouble.h"
 #include "coordinator/core/rdzv_waiting.h"
 #include "coordinator/core/rdzv_who.h"
@@ -246,8 +247,8 @@ static bool is_to_say_its_folder(const struct rdzv *st, const struct rdzv_worker
 void rdzv_ask_folders(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
-    RM_ASSERT(st->state != RDZV_FINISHED && st->state != RDZV_FAILED, "folders are asked for in state %d",
-              (int)st->state);
+    RM_ASSERT(st->state != RDZV_FINISHED && st->state != RDZV_FAILED, "folders are asked for in state %s",
+              rdzv_state_name(st->state));
     rdzv_folders_forget(st);
     bool differ = rdzv_folders_differ(st);
     for (int i = 0; i < RM_WORKERS_MAX && st->folder[0]; i++) {
@@ -263,7 +264,7 @@ bool rdzv_ask_lists(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
     RM_ASSERT(st->state == RDZV_GATHERING || st->state == RDZV_QUIESCING,
-              "checkpoints are listed in state %d", (int)st->state);
+              "checkpoints are listed in state %s", rdzv_state_name(st->state));
     if (lists_will_do(turn))
         return true;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {

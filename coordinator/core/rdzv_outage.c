@@ -11,6 +11,7 @@
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_pieces.h"
 #include "coordinator/core/rdzv_remedy.h"
+#include "coordinator/core/rdzv_states.h"
 
 /* Once per outage: that it lasts is seen in the metric. */
 static void tell_outage(const struct turn *turn, bool final)
@@ -95,8 +96,8 @@ rm_time rdzv_save_gives_up_at(const struct rdzv *st)
 bool rdzv_save_gives_up(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
-    RM_ASSERT(st->state == RDZV_SAVING, "step %" PRId64 " is given up in state %d", st->save.step,
-              (int)st->state);
+    RM_ASSERT(st->state == RDZV_SAVING, "step %" PRId64 " is given up in state %s", st->save.step,
+              rdzv_state_name(st->state));
     char why[MSG_DETAIL_MAX];
     if (turn->now < rdzv_save_gives_up_at(st))
         return false;

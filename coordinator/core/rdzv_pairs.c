@@ -17,6 +17,7 @@
 #include "coordinator/core/clique.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_bridge.h"
+#include "coordinator/core/rdzv_states.h"
 #include "coordinator/core/rdzv_who.h"
 
 enum { RINGS_RUNNING = 2, PAIRS_NAMED = 3, TRIED_AGAIN = 64 };
@@ -163,7 +164,8 @@ void rdzv_pairs_fault(struct rdzv *st, const struct rdzv_worker *w, const struct
 
 void rdzv_pairs_stall(struct rdzv *st, int by, int peer, const char *why)
 {
-    RM_ASSERT(rdzv_ring_runs(st), "worker %d waits for worker %d in state %d", by, peer, (int)st->state);
+    RM_ASSERT(rdzv_ring_runs(st), "worker %d waits for worker %d in state %s", by, peer,
+              rdzv_state_name(st->state));
     rdzv_pairs_in_vain(st);
     st->pairs.broke = true;
     st->pairs.weight = WORD_OF_BOTH; /* nobody knows better */
@@ -270,7 +272,7 @@ static void count_last_try(struct rdzv *st)
 bool rdzv_pairs_stopped(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
-    RM_ASSERT(st->state == RDZV_QUIESCING, "a ring came to nothing in state %d", (int)st->state);
+    RM_ASSERT(st->state == RDZV_QUIESCING, "a ring came to nothing in state %s", rdzv_state_name(st->state));
     struct rdzv_pairs *p = &st->pairs;
     if (p->in_vain && p->broke && p->last_tries) /* what stopped it otherwise shows nothing of its pairs */
         count_last_try(st);
@@ -542,7 +544,7 @@ static void describe_pairs(const struct rdzv *st, char *out, size_t size)
 
 void rdzv_pairs_say_too_few(const struct rdzv *st, char *out, size_t size)
 {
-    RM_ASSERT(st->pairs.too_few, "enough reach each other, in state %d", (int)st->state);
+    RM_ASSERT(st->pairs.too_few, "enough reach each other, in state %s", rdzv_state_name(st->state));
     char pairs[300]; /* 3 pairs, and one reason */
     describe_pairs(st, pairs, sizeof pairs);
     snprintf(out, size,

@@ -16,6 +16,7 @@
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_pairs.h"
 #include "coordinator/core/rdzv_ring.h"
+#include "coordinator/core/rdzv_states.h"
 #include "coordinator/core/rdzv_who.h"
 
 enum { ANSWERS_COUNT_LESS = 12 };
@@ -159,7 +160,8 @@ void rdzv_probed(const struct turn *turn, const struct rdzv_worker *w, const str
 void rdzv_settle_probes(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
-    RM_ASSERT(st->state == RDZV_TRAINING, "who was left out is tried in state %d", (int)st->state);
+    RM_ASSERT(st->state == RDZV_TRAINING, "who was left out is tried in state %s",
+              rdzv_state_name(st->state));
     if (st->probe.on && turn->now >= st->probe.until)
         end_in_vain(turn, "not all who were to try it answered");
     for (int i = 0; i < RM_WORKERS_MAX && !st->probe.on && st->pairs.stepped; i++)

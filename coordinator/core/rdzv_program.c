@@ -9,6 +9,7 @@
 #include "coordinator/core/rdzv_failures.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_recovery.h"
+#include "coordinator/core/rdzv_states.h"
 #include "coordinator/core/rdzv_stop.h"
 #include "coordinator/core/rdzv_who.h"
 
@@ -251,8 +252,8 @@ void rdzv_program_again(const struct turn *turn, struct rdzv_worker *w)
 void rdzv_program_adopted(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
-    RM_ASSERT(st->state == RDZV_TRAINING && st->world > 0, "a ring of %d goes on in state %d", st->world,
-              (int)st->state);
+    RM_ASSERT(st->state == RDZV_TRAINING && st->world > 0, "a ring of %d goes on in state %s", st->world,
+              rdzv_state_name(st->state));
     for (int i = 0; i < RM_WORKERS_MAX; i++)
         if (st->worker[i].presence == PRESENT && rdzv_program_lives_on(st, &st->worker[i]))
             rdzv_stop_one(turn, &st->worker[i]);

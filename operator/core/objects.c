@@ -60,7 +60,6 @@ static struct js *one(const char *key, struct js *child)
 
 static struct js *list_of(struct js *child)
 {
-    RM_ASSERT(child, "a list of nothing");
     struct js *list = js_array();
     js_push(list, child);
     return list;

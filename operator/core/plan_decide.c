@@ -517,7 +517,7 @@ static bool decide_idle(struct planner *p)
 /* An index in quarantine gets no worker, and no wait brings one. Who trains is let finish. */
 static void check_places(struct planner *p)
 {
-    RM_ASSERT(p->mode != OP_DONE, "the places of a job that is over");
+    RM_ASSERT(p->mode != OP_DONE, "job %s is over, and its places are looked at", p->job->name);
     const struct coordinator_view *view = find_coordinator_view(p);
     int places = find_places(p), least = p->job->workers_min;
     bool waits = view && view->quarantined_count && view->state == STATUS_GATHERING && !view->preparing;

@@ -115,7 +115,7 @@ bool pod_keeps(const struct job_view *job, const char *path)
 
 static int refuse_template(const struct making *m, const char *what)
 {
-    RM_ASSERT(*what && *m->field, "a template is refused, and not told why");
+    RM_ASSERT(*what && *m->field, "\"%s\" is refused for \"%s\"", m->field, what);
     return err_set(m->err, ERR_USAGE, "%s: %s", m->field, what);
 }
 

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "common/base/assert.h"
 #include "common/base/str.h"
 #include "common/wire/json.h"
 #include "operator/core/pod_parts.h"
@@ -78,7 +77,6 @@ static bool is_of_the_store(const char *name)
 
 static bool refers_to(const struct js *entry, const char *name)
 {
-    RM_ASSERT(*name, "a variable refers to one without a name");
     char reference[VARIABLE_MAX];
     if (snprintf(reference, sizeof reference, "$(%s)", name) >= (int)sizeof reference)
         return false;

@@ -457,7 +457,7 @@ static void after_evaluate(struct elastic *st, const struct elastic_result *r, s
 {
     if (r->outcome != OUTCOME_OK)
         return;
-    RM_ASSERT(st->state.held, "an evaluation of nothing");
+    RM_ASSERT(st->state.held, "step %" PRId64 " is evaluated, and not held", st->state.step);
     st->evaluate_due = false;
     struct message *m = elastic_say(st, out, MSG_EVALUATED);
     m->evaluated.step = st->state.step;
@@ -484,7 +484,7 @@ static void after_digest(struct elastic *st, const struct elastic_result *r, str
 {
     if (r->outcome != OUTCOME_OK)
         return;
-    RM_ASSERT(st->state.held, "it finishes, and holds nothing");
+    RM_ASSERT(st->state.held, "it finishes at step %" PRId64 ", and holds nothing", st->state.step);
     st->finished = true;
     struct message *m = elastic_say(st, out, MSG_FINISHED);
     m->finished.step = st->state.step;

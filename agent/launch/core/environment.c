@@ -131,7 +131,7 @@ static void add_hosts(struct launch_environment *e, const struct launch_ring *r)
 /* An empty part of PYTHONPATH means the folder that the program was started in. */
 static void add_python(struct launch_environment *e, const char *folder, const struct found *base)
 {
-    RM_ASSERT(*folder, "a folder without a name for Python");
+    RM_ASSERT(*folder, "name %d is a folder without a name for Python", e->count);
     const char *name = base->python_is_aside ? ASIDE_PREFIX "PYTHONPATH" : "PYTHONPATH";
     bool any = base->python && *base->python;
     struct str path = str_init(ENVIRONMENT_MAX);

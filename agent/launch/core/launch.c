@@ -50,7 +50,8 @@ static const char *state_name(const struct launch *st)
     static const char *const names[] = {
         [CLEARING] = "CLEARING", [IDLE] = "IDLE",         [READY] = "READY", [RUNNING] = "RUNNING",
         [FREEZING] = "FREEZING", [STOPPING] = "STOPPING", [DONE] = "DONE"};
-    RM_ASSERT((unsigned)st->state < sizeof names / sizeof *names, "state %d has no name", (int)st->state);
+    RM_ASSERT((unsigned)st->state < sizeof names / sizeof *names, "%d is the number of no state",
+              (int)st->state);
     return names[st->state];
 }
 
@@ -406,7 +407,7 @@ static enum msg_phase phase(const struct launch *st)
         [CLEARING] = PHASE_STOPPED, [IDLE] = PHASE_STOPPED,     [READY] = PHASE_READY,
         [RUNNING] = PHASE_TRAINING, [FREEZING] = PHASE_STOPPED, [STOPPING] = PHASE_STOPPED,
         [DONE] = PHASE_TRAINING};
-    RM_ASSERT((unsigned)st->state < sizeof of / sizeof *of, "state %d has no phase", (int)st->state);
+    RM_ASSERT((unsigned)st->state < sizeof of / sizeof *of, "%d is the number of no state", (int)st->state);
     return of[st->state];
 }
 
