@@ -58,9 +58,7 @@ int ground_refuse_paths(const struct job_list *paths, struct error *err)
         if (!may_be_written(path))
             return err_set(
                 err, ERR_USAGE,
-                "spec.checkpoint.processPaths has %.80s, which lies where nothing can be written: it "
-                "would not come back; leave it out",
-                path);
+                "spec.checkpoint.processPaths has %.80s, where nothing can be written; leave it out", path);
     }
     return 0;
 }
