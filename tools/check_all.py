@@ -493,8 +493,8 @@ def readers(explore, turn):
 
 
 def patient_tools(explore, turn):
-    """What needs nothing but a processor and no time at all, one after the other: in two rows the cluster's stories beside them took
-    1,395 s where they had taken 801. What is looked at follows from the commit, but to explore."""
+    """What needs nothing but a processor and no time at all, one after the other, so that much is left to the cluster's stories beside
+    them. What is looked at follows from the commit, but to explore."""
     total = Count()
     total.add(readers(explore, turn))
     total.add(simulators(explore))
