@@ -11,6 +11,7 @@
 #include "agent/freeze/ground.h"
 #include "agent/freeze/images.h"
 #include "agent/freeze/snapshot_tool.h"
+#include "common/base/assert.h"
 #include "common/net/session.h"
 #include "common/os/clock.h"
 #include "common/os/config.h"
@@ -429,7 +430,8 @@ static int start_dump(struct freezing *f, struct error *err)
         words[n++] = "--room";
         words[n++] = room;
     }
-    for (const char *path = NULL; (path = job_list_next(paths, path)) && n + 2 <= SNAPSHOT_TOOL_WORDS_MAX;) {
+    for (const char *path = NULL; (path = job_list_next(paths, path));) {
+        RM_ASSERT(n + 2 <= SNAPSHOT_TOOL_WORDS_MAX, "%d paths travel", paths->count);
         words[n++] = "--path";
         words[n++] = path;
     }

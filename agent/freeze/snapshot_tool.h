@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "agent/snapshot/core/travel.h"
 #include "common/base/error.h"
 #include "common/base/time.h"
 #include "common/loop/loop.h"
@@ -19,7 +20,8 @@ struct snapshot_said {
 
 struct snapshot_tool;
 
-enum { SNAPSHOT_TOOL_WORDS_MAX = 48 };
+/* Of a dump, the longest, with all paths that a job may name. */
+enum { SNAPSHOT_TOOL_WORDS_MAX = 8 + 2 * TRAVEL_NAMED_MAX };
 
 /* RINGMASTER_SNAPSHOT, else the one beside this program. */
 int snapshot_tool_open(struct snapshot_tool **ret, struct loop *loop,
