@@ -78,15 +78,13 @@ class Watch:
                 return process.wait(timeout=LOOK_S), ""
             except subprocess.TimeoutExpired:
                 now = time.monotonic()
-            if self.over():
-                end(process)
-                return OVER, f"\nended, because {self.stopped}\n"
-            if timeout and now > begun + timeout:
-                end(process)
-                return OVER, f"\nstopped after {timeout} s\n"
             if now > slow:
                 print(f"under way since {now - begun:.0f} s: {words(process.args)}", flush=True)
                 slow += SLOW_S
+            late = timeout and now > begun + timeout
+            if self.over() or late:
+                end(process)
+                return OVER, f"\nstopped after {timeout} s\n" if late else f"\nended, because {self.stopped}\n"
 
 
 def words(command):
