@@ -6,8 +6,8 @@
 enum { HIGH_PIDS_FROM = 1000, HIGH_PIDS_MOST = 30000 };
 
 /* Whoever starts next, and all that it starts, has a number from there on, and one above `beyond` (as far as
- * HIGH_PIDS_MOST). The kernel gives them in turn, so the lower ones are used up: takes some milliseconds in a
- * new pod, and nothing afterwards. */
+ * HIGH_PIDS_MOST). The kernel gives them in turn, so the lower ones are used up, by a thread each:
+ * milliseconds in a new pod, and nothing afterwards. */
 void high_pids_begin(long beyond);
 /* The highest number that this process or one below it has: who starts when they have ended must not have
  * one of theirs, or they could not live again. */
