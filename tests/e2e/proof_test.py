@@ -10,6 +10,7 @@ from fault_points import FLIPS
 
 STEPS = 60
 LONG = 800  # until who joins is there
+NO_USE = "all that had come was of no use"  # of a listener
 OWN = "its own sums of step "  # whose own memory did it
 SUMS = [(point, setting) for point, settings in FLIPS.items() if point not in ("array-received", "chunk-received", "state-rests") for setting in settings]
 
@@ -45,8 +46,10 @@ def test_a_bit_that_flips_in_a_newcomers_state_is_seen_before_its_lanes_count(fi
     run = finish(job, "--drill", "join@10", env={"RINGMASTER_FAULT": f"array-received{setting}/flips", "RINGMASTER_LISTEN": listens})
     assert struck(run, "array-received") == 1, run.tail()
     assert run.code == 0, run.tail()
-    told = run.the("proofFailed")
-    assert told["worker"] == 3 and f"the state of step {told['step']} that it received has other bits" in told["cause"], told
+    told = run.of("proofFailed")
+    assert len(told) == 1 or NO_USE in run.stderr, f"what came with another bit was thrown away, or told of: {run.tail()}"
+    for each in told:
+        assert each["worker"] == 3 and f"the state of step {each['step']} that it received has other bits" in each["cause"], each
     assert [event["loss"] for event in run.of("step")] == losses, run.tail()
     assert run.the("complete")["weightsSha256"] == expected_hash and run.the("complete")["exact"], run.tail()
 

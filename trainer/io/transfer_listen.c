@@ -41,7 +41,7 @@ struct voice {
 enum block { BLOCK_MISSING, BLOCK_ASKED, BLOCK_HERE };
 
 struct hearing {
-    const struct transfer_listen *listen;
+    struct transfer_listen *listen;
     struct state *state;
     struct state_point point; /* what the memory counts as */
     struct state_point next;  /* of the newest head, */
@@ -517,6 +517,7 @@ static enum heard pull_all(struct hearing *h, int *tries, struct error *err)
     while (heard == HEARD_TOO_LATE && (*tries)++ < LISTEN_TRIES) {
         heard = begin_listening(h, err);
         heard = heard == HEARD_NEXT ? pull(h, err) : heard;
+        h->listen->missed += heard == HEARD_TOO_LATE;
     }
     if (heard == HEARD_NEXT)
         state_listen_end(h->state);
@@ -532,8 +533,10 @@ static enum heard follow(struct hearing *h, struct error *err)
     int tries = 0;
     while (heard == HEARD_NEXT) {
         heard = hear_step(h, err);
-        if (heard == HEARD_TOO_LATE)
-            heard = pull_all(h, &tries, err);
+        if (heard != HEARD_TOO_LATE)
+            continue;
+        h->listen->missed++;
+        heard = pull_all(h, &tries, err);
     }
     return heard;
 }
@@ -579,13 +582,14 @@ static int listen_on(struct hearing *h, struct error *err)
     return heard == HEARD_NEXT ? 0 : cant_follow(heard, err);
 }
 
-int transfer_listen(struct state *state, const struct transfer_listen *listen, bool *ret_exact,
+int transfer_listen(struct state *state, struct transfer_listen *listen, bool *ret_exact,
                     struct error *err)
 {
     struct hearing *h = calloc(1, sizeof *h);
     if (!h)
         return err_set(err, ERR_MACHINE, "no memory to listen");
     h->listen = listen;
+    listen->missed = 0;
     h->state = state;
     h->exact = *ret_exact;
     pthread_mutex_init(&h->lock, NULL);

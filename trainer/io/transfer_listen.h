@@ -25,13 +25,14 @@ struct transfer_listen {
     void *ctx;
     /* What the sources told of the newest steps up to the one held; gone on with where one is held. */
     struct losses *losses;
+    int missed; /* set: how often an update was gone before it was here, and all that had come of no use */
 };
 
 /* Where nothing is held: returns 0 when all of it is, and is of the newest step that was heard of. Where a
  * state is held: goes on with it, from step to step, until `enough` (ERR_ABORTED). The arrays have to be near
  * (ERR_PEER where they are not, here or there). want->abort ends it at once. On failure the state is as it
  * was after the newest update, or nothing is held. *ret_exact: whether the state's history is. */
-int transfer_listen(struct state *state, const struct transfer_listen *listen, bool *ret_exact,
+int transfer_listen(struct state *state, struct transfer_listen *listen, bool *ret_exact,
                     struct error *err);
 
 #endif
