@@ -352,7 +352,8 @@ struct msg_fault {
     enum fault_class class;
     bool person;   /* somebody has to set it right */
     int exit_code; /* of what it would end; 0 unknown */
-    int peer;      /* worker that is blamed, -1 none */
+    /* worker that is blamed, -1 none; FAULT_LINEAGE of no class: whose state is not the one that counts */
+    int peer;
     int64_t step; /* of the checkpoint (FAULT_STORAGE; -1: they can't be listed) or of the step that failed */
     /* FAULT_STORAGE: a call has not returned for so long; 0: it failed. FAULT_PROGRAM: it was so long ago,
      * where it is said again on another connection */

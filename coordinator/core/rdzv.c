@@ -176,15 +176,15 @@ static void blame_pair_or_source(const struct turn *turn, const struct rdzv_work
     rdzv_source_fault(turn, &st->worker[f->peer], f);
 }
 
-/* What this worker has is not what it should be: all stop, and that is told as `kind`. False where it was: it
- * may be said twice, as a connection breaks. */
-static bool not_as_it_should(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f,
+/* What this worker has is not what it should be: all stop, and that is told as `kind`, once a ring: it may be
+ * said twice, as a connection breaks, and by others. */
+static void not_as_it_should(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f,
                              enum rdzv_tell_kind kind)
 {
     struct rdzv *st = turn->st;
     RM_ASSERT(w->rank >= 0, "worker %d is in no ring that its state could differ from", rdzv_index(st, w));
     if (!generation_compare(w->differed, st->ring))
-        return false;
+        return;
     w->differed = st->ring;
     if (!rdzv_stops_now(st)) {
         rdzv_recovery_begin(turn, CAUSE_RING_ERROR, w);
@@ -193,7 +193,6 @@ static bool not_as_it_should(const struct turn *turn, struct rdzv_worker *w, con
     }
     rdzv_say(st, "worker %d: %s", rdzv_index(st, w), rdzv_reason(f->detail));
     rdzv_tell_worker(turn, kind, rdzv_index(st, w), f->detail);
-    return true;
 }
 
 /* Who was told to stop before it saw so has dropped nothing, and must not be who all receive from; nor must
@@ -214,12 +213,28 @@ static void doubt_states(struct rdzv *st, const struct message *m)
 static void state_differs(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
 {
     bool proof = f->kind == FAULT_PROOF, ordered = proof && w->act == CAUSE_RING_ERROR;
+    bool again = !generation_compare(w->owned_up, turn->st->ring);
     turn->st->exact &= proof;
-    if (not_as_it_should(turn, w, f, proof ? TELL_PROOF_FAILED : TELL_WORKER_DIFFERS) &&
-        f->class == CLASS_MACHINE && !ordered)
+    w->owned_up = turn->st->ring;
+    not_as_it_should(turn, w, f, proof ? TELL_PROOF_FAILED : TELL_WORKER_DIFFERS);
+    if (f->class == CLASS_MACHINE && !ordered && !again)
         rdzv_count_failure(turn, w, f->detail);
     if (ordered && f->class == CLASS_MACHINE)
         w->act = CAUSE_NONE;
+}
+
+/* Who holds the state that counts names one who does not, and is told to stop at once, maybe before it sees so
+ * itself: its state must not be who all receive from. A failure counts at its own word alone. */
+static bool another_differs(const struct turn *turn, const struct msg_fault *f)
+{
+    struct rdzv *st = turn->st;
+    struct rdzv_worker *other = f->peer >= 0 ? &st->worker[f->peer] : NULL;
+    if (f->class != CLASS_UNKNOWN || !other || other->rank < 0 || f->step < 0)
+        return false;
+    st->exact = false;
+    rdzv_outvoted(st, other, st->ring, f->step);
+    not_as_it_should(turn, other, f, TELL_WORKER_DIFFERS);
+    return true;
 }
 
 /* Its agent starts another one. */
@@ -279,6 +294,8 @@ static void on_fault(const struct turn *turn, struct rdzv_worker *w, const struc
         state_differs(turn, w, f);
     } else if (mine && f->kind == FAULT_PROOF) {
         state_differs(turn, w, f);
+    } else if (mine && f->kind == FAULT_LINEAGE && another_differs(turn, f)) {
+        return;
     } else if (mine && rdzv_stops_now(st)) {
         blame_pair_or_source(turn, w, f);
     } else if (at_work) {

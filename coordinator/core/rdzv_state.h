@@ -87,6 +87,12 @@ struct rdzv_worker {
     int64_t update_step;
     /* ring in which its state was not the others', or what it got as a sum was none */
     struct msg_generation differed;
+    struct msg_generation owned_up; /* the ring of which it has itself said so; else others have */
+    /* by the word of others of that ring its state of that step is not the one that counts */
+    struct {
+        struct msg_generation ring;
+        int64_t step;
+    } outvoted;
     struct msg_generation began; /* the newest ring that it was ready for, with the state of all */
     bool discarded;
     struct lane_set lanes; /* of the step behind `state` that it has computed, as it said with it */

@@ -2,6 +2,15 @@
 #include "coordinator/core/rdzv_vouch.h"
 
 #include "common/base/assert.h"
+#include "coordinator/core/rdzv_base.h"
+
+static void take_it_from(struct rdzv_worker *w, int64_t step)
+{
+    if (!w->state.held || w->state.step != step)
+        return;
+    w->state = (struct msg_state){0};
+    w->update_step = -1;
+}
 
 void rdzv_vouch_for_none(struct rdzv *st, struct msg_generation ring, int64_t step)
 {
@@ -10,13 +19,8 @@ void rdzv_vouch_for_none(struct rdzv *st, struct msg_generation ring, int64_t st
         return; /* said again */
     st->unvouched.ring = ring;
     st->unvouched.step = step;
-    for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        struct rdzv_worker *w = &st->worker[i];
-        if (!w->state.held || w->state.step != step)
-            continue;
-        w->state = (struct msg_state){0};
-        w->update_step = -1;
-    }
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        take_it_from(&st->worker[i], step);
 }
 
 void rdzv_vouch_again(struct rdzv *st, struct msg_generation ring, int64_t step)
@@ -24,6 +28,22 @@ void rdzv_vouch_again(struct rdzv *st, struct msg_generation ring, int64_t step)
     RM_ASSERT(step >= 0, "step %lld is made", (long long)step);
     if (generation_compare(ring, st->unvouched.ring) > 0 && step >= st->unvouched.step)
         st->unvouched.step = -1;
+}
+
+void rdzv_outvoted(const struct rdzv *st, struct rdzv_worker *w, struct msg_generation ring, int64_t step)
+{
+    RM_ASSERT(ring.n > 0 && step >= 0, "worker %d is outvoted in ring %lld at step %lld", rdzv_index(st, w),
+              (long long)ring.n, (long long)step);
+    w->outvoted.ring = ring;
+    w->outvoted.step = step;
+    take_it_from(w, step);
+}
+
+static bool is_outvoted(const struct rdzv_worker *w, struct msg_generation ring, int64_t step)
+{
+    bool later = generation_compare(ring, w->outvoted.ring) > 0 &&
+                 generation_compare(w->began, w->outvoted.ring) > 0;
+    return w->outvoted.ring.n && !later && w->outvoted.step == step;
 }
 
 bool rdzv_is_unvouched(const struct rdzv *st, int64_t step)
@@ -37,5 +57,6 @@ struct msg_state rdzv_vouched(const struct rdzv *st, const struct rdzv_worker *w
     bool later = generation_compare(ring, st->unvouched.ring) > 0 &&
                  generation_compare(w->began, st->unvouched.ring) > 0;
     RM_ASSERT(!state->held || state->step >= 0, "step %lld is held", (long long)state->step);
-    return state->held && !later && rdzv_is_unvouched(st, state->step) ? (struct msg_state){0} : *state;
+    bool none = !later && rdzv_is_unvouched(st, state->step);
+    return state->held && (none || is_outvoted(w, ring, state->step)) ? (struct msg_state){0} : *state;
 }

@@ -395,7 +395,8 @@ static void states_differ(struct elastic *st, const struct elastic_result *r, st
     if (r->outcome != OUTCOME_PROOF && r->outcome != OUTCOME_LINEAGE)
         return;
     bool proof = r->outcome == OUTCOME_PROOF;
-    struct message *m = fault(st, out, proof ? FAULT_PROOF : FAULT_LINEAGE, -1, r->text);
+    int other = proof || r->minority || r->command != CMD_EXCHANGE ? -1 : r->peer;
+    struct message *m = fault(st, out, proof ? FAULT_PROOF : FAULT_LINEAGE, other, r->text);
     m->fault.class = proof          ? r->class
                      : !r->minority ? CLASS_UNKNOWN
                      : r->outvoted  ? CLASS_MACHINE

@@ -290,22 +290,31 @@ void engine_commit(struct engine *e, struct elastic_result *ret)
     ret->tokens = e->pass.verdict.tokens;
 }
 
-static void refuse_state(struct engine *e, int64_t step, struct elastic_result *ret)
+/* Said of a worker by itself, and by others, who may be heard first. */
+static void refuse_state(struct engine *e, bool outvoted, int64_t step, struct elastic_result *ret)
 {
     if (e->backend->image_bytes)
         e->exact = false; /* for some steps gradients of other weights were in the sums */
-    if (ret->outvoted)
+    if (outvoted)
         snprintf(ret->text, sizeof ret->text,
                  "its state of step %lld is not that of most workers; it gets theirs" OWN_STATE,
                  (long long)step);
-    else if (ret->minority)
+    else
         snprintf(
             ret->text, sizeof ret->text,
             "its state of step %lld is not that of other workers, and no majority says whose is right; it "
             "gets that of the first" OWN_STATE,
             (long long)step);
-    else
-        text_copy(ret->text, sizeof ret->text, "workers train on different states");
+}
+
+/* Those ranks are wrong, and the first of them is named by all others. */
+static void blame(const struct engine *e, struct worker_set ranks, struct elastic_result *ret)
+{
+    RM_ASSERT(!set_is_empty(ranks) && set_first(ranks) < e->ring->world, "rank %d of %d is wrong",
+              set_first(ranks), e->ring->world);
+    ret->outcome = OUTCOME_LINEAGE;
+    ret->minority = set_has(ranks, e->ring->rank);
+    ret->peer = ret->minority ? -1 : e->ring_worker[set_first(ranks)];
 }
 
 enum { WORKERS_TEXT = 5 * RM_WORKERS_MAX + 1 }; /* "123, " each, at most */
@@ -325,7 +334,6 @@ static void refuse_lane(struct engine *e, const struct audit_found *found, int64
                         struct elastic_result *ret)
 {
     char workers[WORKERS_TEXT];
-    int rank = e->ring->rank;
     if (set_is_empty(found->differ)) {
         name_workers(e, found->computed, workers);
         ret->outcome = OUTCOME_DISPUTED;
@@ -335,16 +343,12 @@ static void refuse_lane(struct engine *e, const struct audit_found *found, int64
                  workers, found->lane, (long long)step + 1);
         return;
     }
-    ret->outcome = OUTCOME_LINEAGE;
-    ret->minority = ret->outvoted = set_has(found->differ, rank);
+    blame(e, found->differ, ret);
+    ret->outvoted = ret->minority;
     e->exact = false; /* who computes otherwise may have done so before */
-    if (ret->minority)
-        snprintf(
-            ret->text, sizeof ret->text,
-            "it computes lane %d of step %lld otherwise than most workers; nothing of that step was taken",
-            found->lane, (long long)step + 1);
-    else
-        text_copy(ret->text, sizeof ret->text, "a worker computes otherwise than most");
+    snprintf(ret->text, sizeof ret->text,
+             "it computes lane %d of step %lld otherwise than most workers; nothing of that step was taken",
+             found->lane, (long long)step + 1);
 }
 
 /* All compute the lane about which two differ, and with it the step, once more. */
@@ -376,10 +380,10 @@ static void refuse_verdict(struct engine *e, const struct verdict *verdict, int6
         verdict_sentence(verdict, &e->layout, step + 1, ret->text);
         return;
     }
-    ret->outcome = OUTCOME_LINEAGE;
-    ret->minority = set_has(verdict->minority, e->ring->rank);
-    ret->outvoted = ret->minority && 2 * set_count(verdict->minority) < e->ring->world;
-    refuse_state(e, step, ret);
+    bool outvoted = 2 * set_count(verdict->minority) < e->ring->world;
+    blame(e, verdict->minority, ret);
+    ret->outvoted = ret->minority && outvoted;
+    refuse_state(e, outvoted, step, ret);
 }
 
 /* Its lanes are done once more, with what they need to fit. */

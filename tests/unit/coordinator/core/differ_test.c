@@ -39,6 +39,65 @@ static void form_again(struct story *s, int64_t step)
     cr_assert_eq(rdzv_state(s->st), RDZV_TRAINING, "%s", rdzv_why(s->st));
 }
 
+static void names(struct story *s, int w, int other)
+{
+    struct message m;
+    message_init(&m, MSG_FAULT);
+    m.fault = (struct msg_fault){.kind = FAULT_LINEAGE, .peer = other, .step = 51};
+    text_copy(m.fault.detail, sizeof m.fault.detail, "its state of step 51 is not that of the others");
+    hear(s, w, &m);
+}
+
+static int role_of(const struct story *s, int w)
+{
+    for (int i = 0; i < s->form.form.count; i++)
+        if (s->form.form.member[i].worker == w)
+            return s->form.form.member[i].role;
+    return -1;
+}
+
+/* Also who is rank 0, from whom all would receive. */
+Test(differ, who_is_told_to_stop_before_it_sees_that_it_differs_is_named_and_gives_its_state_to_nobody)
+{
+    for (int other = 0; other < 3; other++) {
+        struct story s;
+        three_train(&s, 0);
+        for (int w = 0; w < 3; w++)
+            if (w != other)
+                names(&s, w, other);
+        cr_assert_eq(times_said(&s, "tell {\"event\":\"workerDiffers\""), 1, "%s", str_text(&s.log));
+        cr_assert_not(said(&s, "workerFailed"), "nobody's word counts against another: %s", str_text(&s.log));
+        for (int w = 0; w < 3; w++)
+            stopped(&s, w, 51, 51);
+        for (int w = 0; w < 3; w++) {
+            cr_assert_eq(role_of(&s, w), w == other ? ROLE_RECEIVE : ROLE_KEEP, "worker %d of %d", w, other);
+            ready(&s, w, 51);
+        }
+        cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", rdzv_why(s.st));
+        cr_assert_not(s.st->exact, "gradients of other weights were in the sums");
+        fault_says(&s, other, &(struct msg_fault){.kind = FAULT_RING, .peer = -1, .detail = "a ring breaks"});
+        for (int w = 0; w < 3; w++)
+            stopped(&s, w, 51, 51);
+        they_live_on(&s, 3, 31);
+        cr_assert_eq(role_of(&s, other), ROLE_KEEP, "what it holds now came from them: %s", str_text(&s.log));
+        story_end(&s);
+    }
+}
+
+Test(differ, who_is_named_and_then_says_so_itself_is_told_of_once_and_counted)
+{
+    struct story s;
+    three_train(&s, 0);
+    names(&s, 0, 1);
+    differs(&s, 1);
+    names(&s, 2, 1);
+    differs(&s, 1);
+    cr_assert_eq(times_said(&s, "tell {\"event\":\"workerDiffers\""), 1, "%s", str_text(&s.log));
+    cr_assert_eq(times_said(&s, "tell {\"event\":\"workerFailed\""), 1, "%s", str_text(&s.log));
+    cr_assert(said(&s, "workerQuarantined"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 /* Whoever speaks first. */
 Test(differ, the_one_whose_state_is_not_the_others_is_named_once_and_receives)
 {

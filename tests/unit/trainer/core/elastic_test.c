@@ -406,6 +406,22 @@ Test(elastic, the_minority_of_a_disagreement_drops_its_state)
     end(&p);
 }
 
+Test(elastic, who_holds_the_state_that_counts_names_who_does_not)
+{
+    struct play p;
+    train_from(&p, 2);
+    one_done(&p, OUTCOME_OK, false);
+    struct elastic_result r = {
+        .command = CMD_EXCHANGE, .outcome = OUTCOME_LINEAGE, .peer = 3, .state = p.state, .update_step = -1};
+    cr_assert_eq(p.running, CMD_EXCHANGE);
+    p.running = CMD_NONE;
+    step(&p, (struct elastic_event){.kind = ELASTIC_DONE, .result = &r});
+    const struct msg_fault *f = &sent(&p, MSG_FAULT)->fault;
+    cr_assert(f->kind == FAULT_LINEAGE && f->class == CLASS_UNKNOWN && f->peer == 3);
+    cr_assert_eq(p.running, CMD_NONE, "its state stays");
+    end(&p);
+}
+
 static void loaded(struct play *p, int64_t n, int64_t step, uint64_t shares)
 {
     static struct message m;
