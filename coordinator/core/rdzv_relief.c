@@ -22,18 +22,20 @@ void rdzv_relief_asked(const struct turn *turn, const struct rdzv_relief *relief
     st->relief_until = turn->now + holds;
 }
 
-static bool is_named(const struct rdzv_relief *relief, int worker, int attempt)
+/* holds_machine: not by its machine's word. */
+static bool is_named(const struct rdzv_relief *relief, int worker, int attempt, bool holds_machine)
 {
     for (int i = 0; i < relief->count; i++)
-        if (relief->one[i].worker == worker && relief->one[i].attempt == attempt)
+        if (relief->one[i].worker == worker && relief->one[i].attempt == attempt &&
+            (relief->one[i].deleted || !holds_machine))
             return true;
     return false;
 }
 
 bool rdzv_is_eased(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    return !rdzv_is_going(w) && !rdzv_machine_holds(st, w) && st->accounted < st->relief_until &&
-           is_named(&st->relief, rdzv_index(st, w), w->attempt);
+    return !rdzv_is_going(w) && st->accounted < st->relief_until &&
+           is_named(&st->relief, rdzv_index(st, w), w->attempt, rdzv_machine_holds(st, w));
 }
 
 int rdzv_relief_members(const struct rdzv *st)
@@ -82,6 +84,12 @@ bool rdzv_relief_bars(const struct rdzv *st, const struct rdzv_worker *w)
     return rdzv_is_eased(st, w) && w->rank < 0 && staying(st) >= st->relief.stay;
 }
 
+static const char *why_eased(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    bool deleted = is_named(&st->relief, rdzv_index(st, w), w->attempt, true);
+    return deleted ? "its pod is deleted" : "its machine may go";
+}
+
 void rdzv_relief_settle(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
@@ -90,7 +98,7 @@ void rdzv_relief_settle(const struct turn *turn)
         if (w->presence != PRESENT || w->released || !rdzv_relief_bars(st, w))
             continue;
         w->leave_until = RM_NEVER;
-        text_copy(w->leaving_reason, sizeof w->leaving_reason, "its machine may go");
+        text_copy(w->leaving_reason, sizeof w->leaving_reason, why_eased(st, w));
         rdzv_leave_announced(turn, w);
     }
 }

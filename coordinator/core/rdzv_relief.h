@@ -1,11 +1,17 @@
-/* Workers whose machines may go: each leaves when another one has come in its place, and not before.
+/* Workers whose machines may go, or whose pods are deleted: each leaves when another one has come in its
+ * place, and not before.
  *
  * Of them whoever starts workers knows, by cordons and taints, and it makes one more for each and asks here.
  * Whether the leave may be is decided when the members of a ring are chosen, and nowhere else: who will go
  * by another word (rdzv_will.h) has its place taken in that moment, too, and one newcomer is not to be
  * counted for both. So nothing comes of such a word but that a newcomer takes that place rather than one
  * beside it: no ring is smaller by it than the one before, nor has fewer than `stay` of whom no end is known.
- * Who is not chosen leaves once that ring trains; where the ring comes to nothing it is still there. */
+ * Who is not chosen leaves once that ring trains; where the ring comes to nothing it is still there.
+ *
+ * Who has heard the SIGTERM of its pod's end has said that it leaves, and this says nothing of it. But a
+ * signal that comes to a container's first process before that has asked for it is lost, as a pod that is
+ * deleted while it starts may see: such a worker would join, and go without a word when its grace period is
+ * over. */
 #ifndef RM_COORDINATOR_RDZV_RELIEF_H
 #define RM_COORDINATOR_RDZV_RELIEF_H
 

@@ -95,13 +95,14 @@ struct rdzv_settings {
     struct rdzv_predecessor predecessor;
 };
 
-/* Whose machines may go: each of them is to go when another one has come in its place. The newest word says
- * all of it, and holds for a minute. */
+/* Whose machines may go, and whose pods are deleted: each of them is to go when another one has come in its
+ * place. The newest word says all of it, and holds for a minute. */
 struct rdzv_relief {
     int stay; /* members that nothing is known against are not to be fewer by it; workers_min at least */
     int count;
     struct {
         int worker, attempt;
+        bool deleted; /* its pod: it has been sent a SIGTERM */
     } one[RM_WORKERS_MAX];
 };
 

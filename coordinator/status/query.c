@@ -28,23 +28,25 @@ static const char *read_number(const char *text, int digits, int64_t *ret)
     return at > text && at - text <= digits ? at : NULL;
 }
 
-/* "2.1,4.3": workers by number and attempt; "": none. */
-static bool read_relief(const char *text, struct rdzv_relief *ret)
+/* "2.1,4.3": workers by number and attempt, behind those that are there; "": none. */
+static bool read_relief(const char *text, bool deleted, struct rdzv_relief *ret)
 {
-    ret->count = 0;
+    int count = ret->count;
     while (!is_end(*text)) {
         int64_t worker, attempt;
-        text = ret->count < RM_WORKERS_MAX ? read_number(text, 9, &worker) : NULL;
+        text = count < RM_WORKERS_MAX ? read_number(text, 9, &worker) : NULL;
         text = text && *text == '.' ? read_number(text + 1, 9, &attempt) : NULL;
         if (!text)
             return false;
-        ret->one[ret->count].worker = (int)worker;
-        ret->one[ret->count++].attempt = (int)attempt;
+        ret->one[count].worker = (int)worker;
+        ret->one[count].attempt = (int)attempt;
+        ret->one[count++].deleted = deleted;
         if (*text == ',' && !is_end(text[1]))
             text++;
         else if (!is_end(*text))
             return false;
     }
+    ret->count = count;
     return true;
 }
 
@@ -54,13 +56,15 @@ void query_read(const char *text, struct query *ret)
     for (const char *at = text; at; at = strchr(at, '&') ? strchr(at, '&') + 1 : NULL) {
         int64_t number;
         const char *after = value_of(at, QUESTION_AFTER), *stay = value_of(at, QUESTION_STAY),
-                   *relieve = value_of(at, QUESTION_RELIEVE);
+                   *relieve = value_of(at, QUESTION_RELIEVE), *deleted = value_of(at, QUESTION_DELETED);
         if (after && (after = read_number(after, 18, &number)) && is_end(*after))
             ret->after = number;
         if (stay && (stay = read_number(stay, 9, &number)) && is_end(*stay))
             ret->relief.stay = (int)number;
         if (relieve)
-            ret->relieves = read_relief(relieve, &ret->relief);
+            ret->relieves = read_relief(relieve, false, &ret->relief);
+        if (deleted)
+            read_relief(deleted, true, &ret->relief);
     }
     if (!ret->relieves)
         ret->relief = (struct rdzv_relief){0};

@@ -54,7 +54,7 @@ enum {
     OP_EVENTS_MAX = OP_COORDINATOR_EVENTS_MAX + RM_WORKERS_MAX + 16
 };
 
-enum { OP_RELIEF_MAX = 160 };
+enum { OP_RELIEF_MAX = 512 };
 
 enum op_change { OP_SAME, OP_TICKING, OP_URGENT }; /* of the status */
 
@@ -66,7 +66,7 @@ struct op_plan {
     int64_t wake_ms;              /* look again at this moment even if nothing happens; 0: no need */
     char poll_ip[RM_ADDRESS_MAX]; /* ask this coordinator for its status; "": none */
     int poll_term;
-    char relief[OP_RELIEF_MAX]; /* and say this with it: "relieve=2.1,4.3&stay=3"; "": nothing */
+    char relief[OP_RELIEF_MAX]; /* and say this: "relieve=2.1,4.3&deleted=5.1&stay=3"; "": nothing */
     int64_t told_sequence;      /* the memo's next value, once the events are out */
     int told_term;
     struct op_cost cost; /* the memo's next reading, at once */

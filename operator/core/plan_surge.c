@@ -231,16 +231,36 @@ void surge_tell(struct planner *p)
         tell_of(p, i, aloud);
 }
 
-/* "relieve=2.1,4.3&stay=3": of whom that stands in the status, so that it is known why they went. */
+/* Of whom that stands in the status, so that it is known why they went. */
+static bool is_asked(const struct planner *p, int index)
+{
+    return p->stored->workers.slot[index].asked && p->next.workers.slot[index].asked;
+}
+
+static bool is_deleted(const struct planner *p, int index)
+{
+    const struct pod_view *pod = find_worker(p, index, p->stored->workers.slot[index].attempt);
+    return pod && !pod_is_over(pod) && pod->deletion_ms;
+}
+
+/* What to say before the first, and "2.1,4.3". */
+static void say_those(const struct planner *p, bool (*is_one)(const struct planner *p, int index),
+                      const char *first, struct str *text)
+{
+    int count = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        if (is_one(p, i))
+            str_addf(text, "%s%d.%d", count++ ? "," : first, i, p->stored->workers.slot[i].attempt);
+}
+
+/* "relieve=2.1,4.3&deleted=5.1&stay=3" */
 void surge_say_asked(const struct planner *p, char out[OP_RELIEF_MAX])
 {
     struct str text = str_init(OP_RELIEF_MAX - 1);
     int places = find_places(p), least = p->job->workers_min;
-    for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        const struct op_slot *slot = &p->stored->workers.slot[i];
-        if (slot->asked && p->next.workers.slot[i].asked)
-            str_addf(&text, "%s%d.%d", text.length ? "," : QUESTION_RELIEVE "=", i, slot->attempt);
-    }
+    say_those(p, is_asked, QUESTION_RELIEVE "=", &text);
+    const char *first = text.length ? "&" QUESTION_DELETED "=" : QUESTION_RELIEVE "=&" QUESTION_DELETED "=";
+    say_those(p, is_deleted, first, &text);
     if (text.length)
         str_addf(&text, "&" QUESTION_STAY "=%d", places > least ? places : least);
     text_copy(out, OP_RELIEF_MAX, text.truncated ? "" : str_text(&text));

@@ -199,3 +199,24 @@ Test(left_machine, who_may_have_to_go_from_there_is_not_eased_before)
     cr_assert(is_let_go(&s, 4), "%s", str_text(&s.log));
     story_end(&s);
 }
+
+/* Its SIGTERM came before it could hear one: nobody's word of a machine is needed to know that it ends. */
+Test(left_machine, whose_pod_is_deleted_goes_at_once_when_its_place_is_taken)
+{
+    struct story s;
+    one_has_left(&s);
+    word_of_one(&s, 4, "", "here", NOTICED_MAY, -1);
+    struct rdzv_event e = {.kind = RDZV_RELIEVE,
+                           .relief = {.stay = 4, .count = 1, .one = {{.worker = 4}}}};
+    e.relief.one[0].attempt = s.attempt[4];
+    play(&s, &e);
+    comes(&s, 5);
+    cr_assert(is_member(&s, 4) && is_member(&s, 5), "its machine alone is said to go: %s",
+              str_text(&s.log));
+    e.relief.one[0].deleted = true;
+    play(&s, &e);
+    comes(&s, 6);
+    cr_assert(is_let_go(&s, 4) && is_member(&s, 6), "%s", str_text(&s.log));
+    cr_assert_str_eq(s.st->worker[4].leaving_reason, "its pod is deleted");
+    story_end(&s);
+}

@@ -11,7 +11,8 @@ static void print(const struct query *q, char *out, size_t size)
     if (q->relieves)
         n += snprintf(out + n, size - (size_t)n, " stay %d:", q->relief.stay);
     for (int i = 0; i < q->relief.count; i++)
-        n += snprintf(out + n, size - (size_t)n, " %d.%d", q->relief.one[i].worker, q->relief.one[i].attempt);
+        n += snprintf(out + n, size - (size_t)n, " %d.%d%s", q->relief.one[i].worker,
+                      q->relief.one[i].attempt, q->relief.one[i].deleted ? " deleted" : "");
 }
 
 Test(query, what_is_not_as_it_should_be_is_as_if_it_were_absent)
@@ -32,6 +33,10 @@ Test(query, what_is_not_as_it_should_be_is_as_if_it_were_absent)
         {"after=17&relieve=2.1,4.3&stay=3", "17 stay 3: 2.1 4.3"},
         {"after=17&stay=3&relieve=2.1", "17 stay 3: 2.1"},
         {"after=17&relieve=", "17 stay 0:"},
+        {"relieve=&deleted=5.1&stay=3", "-1 stay 3: 5.1 deleted"},
+        {"relieve=2.1&deleted=4.1,5.2&stay=3", "-1 stay 3: 2.1 4.1 deleted 5.2 deleted"},
+        {"relieve=2.1&deleted=4.1,5&stay=3", "-1 stay 3: 2.1"},
+        {"deleted=5.1&stay=3", "-1"},
         {"after=17&stay=3", "17"},
         {"relieve=2", "-1"},
         {"relieve=2.", "-1"},

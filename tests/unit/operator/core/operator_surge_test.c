@@ -114,6 +114,20 @@ Test(operator_surge, of_a_machine_that_may_go_nobody_leaves_before_another_one_i
     cast_free(c);
 }
 
+/* As a signal is lost that comes before a container's first process has asked for it. */
+Test(operator_surge, of_whose_pod_is_deleted_its_coordinator_is_told)
+{
+    struct cast *c = cast_training("{}");
+    struct op_plan *plan = cast_plan(c);
+    cr_assert_str_eq(plan->relief, "", "there is nothing to say");
+    plan_free(plan);
+    cast_worker(c, 1)->deletion_ms = CAST_NOW + 30000;
+    plan = cast_plan(c);
+    cr_assert_str_eq(plan->relief, "relieve=&deleted=1.1&stay=3");
+    plan_free(plan);
+    cast_free(c);
+}
+
 Test(operator_surge, what_its_coordinator_was_told_counts_like_a_word_of_the_node)
 {
     struct cast *c = cast_training("{}");
