@@ -28,6 +28,7 @@ enum {
     CLOSE_SECONDS = 2, /* for what is queued to leave a connection that is being closed */
     GETS_WAITING_MAX = 32,
     GET_PATH_MAX = 256,
+    QUERY_MAX = 640, /* more than an operator has to say of all of a job's workers */
     ACCEPT_MAX = 1024,
     HOST_MAX = 256,
     BACKLOG = 1024,
@@ -74,7 +75,7 @@ struct ws_conn {
     char peer[RM_ADDRESS_MAX];
     char why[RM_WHY_MAX]; /* of ws_close */
     /* of a GET */
-    char path[GET_PATH_MAX], query[GET_PATH_MAX], accept[ACCEPT_MAX];
+    char path[GET_PATH_MAX], query[QUERY_MAX], accept[ACCEPT_MAX];
     rm_time asked;
     struct ws_conn *next_waiting;
     int status; /* whose head has not left yet, else 0 */
@@ -268,8 +269,8 @@ static int http_head(struct ws_conn *conn)
 
 static int http_asked(struct ws_conn *conn, const char *path)
 {
-    char one[GET_PATH_MAX];
-    struct str query = str_init(GET_PATH_MAX);
+    char one[QUERY_MAX];
+    struct str query = str_init(QUERY_MAX);
     for (int i = 0; lws_hdr_copy_fragment(conn->wsi, one, sizeof one, WSI_TOKEN_HTTP_URI_ARGS, i) > 0; i++)
         str_addf(&query, "%s%s", i ? "&" : "", one);
     text_copy(conn->query, sizeof conn->query, str_text(&query));

@@ -87,6 +87,10 @@ static int get(void *ctx, const struct ws_get *get, struct str *body, const char
         str_addf(body, "accept(%s)", get->accept);
         return 200;
     }
+    if (!strcmp(get->path, "/query")) {
+        str_addf(body, "query(%s)", get->query);
+        return 200;
+    }
     if (strcmp(get->path, "/v1/status"))
         return 404;
     *type = "application/json";
@@ -475,6 +479,25 @@ Test(ws, a_strangers_time_counts_from_when_it_was_accepted_and_who_is_proven_has
     ws_send(proven_end, "still here", 10);
     until(&d, "client got still here");
     close(silent);
+    desk_close(&d);
+}
+
+/* As of a job that is made smaller by 60 workers at once. */
+Test(ws, a_long_question_comes_whole)
+{
+    struct desk d;
+    struct str question = str_init(700), wanted = str_init(700), out = str_init(1 << 16);
+    desk_open(&d, 4);
+    str_adds(&question, "/query?deleted=");
+    for (int i = 4; i < 64; i++)
+        str_addf(&question, "%s%d.12", i > 4 ? "," : "", i);
+    str_addf(&wanted, "query(%s)", strchr(str_text(&question), '?') + 1);
+    int asks = ask_raw(&d, str_text(&question));
+    raw_read(&d, asks, &out, str_text(&wanted));
+    close(asks);
+    str_clear(&question);
+    str_clear(&wanted);
+    str_clear(&out);
     desk_close(&d);
 }
 
