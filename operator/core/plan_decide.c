@@ -467,13 +467,24 @@ static bool has_key(struct planner *p)
     return *p->next.ring.key;
 }
 
-/* Workers leave first and together, with a checkpoint; their coordinator serves them until then. */
+/* What it said last is of before its workers went, so not of what they saved as they did. It answers with the
+ * next word, unless it answers nobody. */
+static bool has_more_to_say(const struct planner *p)
+{
+    const struct coordinator_view *view = find_coordinator_view(p);
+    const struct pod_view *pod = find_coordinator(p, p->stored->ring.coordinator.attempt);
+    return view && view->workers_count && pod && !pod_is_over(pod) && !pod->deletion_ms &&
+           find_silence(p) < OP_SILENCE_MS;
+}
+
+/* Workers leave first and together, with a checkpoint; their coordinator serves them until then, and says
+ * what they saved. */
 static void stop_all(struct planner *p)
 {
     withdraw_workers(p);
     RM_ASSERT(p->mode != OP_RUN && p->mode != OP_HOLD, "all of a job that runs are stopped (mode %d)",
               (int)p->mode);
-    if (plan_live(p->stored) == 0 && !find_any_alive(p, OP_WORKER))
+    if (plan_live(p->stored) == 0 && !find_any_alive(p, OP_WORKER) && !has_more_to_say(p))
         withdraw(&p->next.ring.coordinator);
 }
 

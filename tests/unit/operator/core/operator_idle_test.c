@@ -149,6 +149,7 @@ Test(operator_idle, they_save_and_end_then_their_coordinator_does_and_one_pod_wa
     pass(c, 100 * SECOND_MS);
     cr_assert(slot_is_live(&c->job.status.ring.coordinator), "it serves them until they have ended");
     c->pods_count = 1;
+    c->coordinator.workers_count = 0;
     cast_settle(c);
     cast_settle(c);
     cr_assert_not(slot_is_live(&c->job.status.ring.coordinator));

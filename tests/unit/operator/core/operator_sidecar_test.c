@@ -99,6 +99,7 @@ Test(operator_sidecar, suspending_is_over_when_our_containers_are)
         end_beside_a_sidecar(&c->pod[i], 0, CAST_NOW);
         c->pod[i].left = true;
     }
+    c->coordinator.workers_count = 0;
     cast_settle(c);
     cr_assert_eq(c->job.status.ring.coordinator.state, OP_SLOT_ENDED, "no worker needs it any more");
     cr_assert(deletes(c, &c->pod[1]) && deletes(c, &c->pod[0]));
