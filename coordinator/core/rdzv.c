@@ -223,8 +223,8 @@ static void state_differs(const struct turn *turn, struct rdzv_worker *w, const 
         w->act = CAUSE_NONE;
 }
 
-/* Who holds the state that counts names one who does not, and is told to stop at once, maybe before it sees so
- * itself: its state must not be who all receive from. A failure counts at its own word alone. */
+/* Who holds the state that counts names one who does not, and is told to stop at once, maybe before it sees
+ * so itself: its state must not be who all receive from. A failure counts at its own word alone. */
 static bool another_differs(const struct turn *turn, const struct msg_fault *f)
 {
     struct rdzv *st = turn->st;

@@ -41,8 +41,8 @@ void rdzv_outvoted(const struct rdzv *st, struct rdzv_worker *w, struct msg_gene
 
 static bool is_outvoted(const struct rdzv_worker *w, struct msg_generation ring, int64_t step)
 {
-    bool later = generation_compare(ring, w->outvoted.ring) > 0 &&
-                 generation_compare(w->began, w->outvoted.ring) > 0;
+    bool later =
+        generation_compare(ring, w->outvoted.ring) > 0 && generation_compare(w->began, w->outvoted.ring) > 0;
     return w->outvoted.ring.n && !later && w->outvoted.step == step;
 }
 

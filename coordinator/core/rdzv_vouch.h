@@ -15,8 +15,8 @@ void rdzv_vouch_again(struct rdzv *st, struct msg_generation ring, int64_t step)
 /* Whether nobody vouches for the states of that step now. */
 bool rdzv_is_unvouched(const struct rdzv *st, int64_t step);
 
-/* Others of that ring, whose state counts, say that this worker's of that step is another one. It may have been
- * told to stop before it saw so, and then it still holds it. */
+/* Others of that ring, whose state counts, say that this worker's of that step is another one. It may have
+ * been told to stop before it saw so, and then it still holds it. */
 void rdzv_outvoted(const struct rdzv *st, struct rdzv_worker *w, struct msg_generation ring, int64_t step);
 
 /* What counts of the state that this worker, of that ring or of none, says it holds. It has another one only

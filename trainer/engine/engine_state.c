@@ -241,7 +241,8 @@ void engine_listen(struct engine *e, const struct message *message, struct elast
     if (transfer_listen(e->state, &listen, &e->exact, &err) < 0)
         transfer_failed(&want, -1, &err, ret);
     if (listen.missed)
-        log_info("listened too slowly for an update; all that had come was of no use", "times=%d", listen.missed);
+        log_info("listened too slowly for an update; all that had come was of no use", "times=%d",
+                 listen.missed);
     ret->heard = e->heard;
     ret->tokens = e->spec->batch.lanes * engine_lane_tokens(e);
     e->fresh = true;

@@ -582,8 +582,7 @@ static int listen_on(struct hearing *h, struct error *err)
     return heard == HEARD_NEXT ? 0 : cant_follow(heard, err);
 }
 
-int transfer_listen(struct state *state, struct transfer_listen *listen, bool *ret_exact,
-                    struct error *err)
+int transfer_listen(struct state *state, struct transfer_listen *listen, bool *ret_exact, struct error *err)
 {
     struct hearing *h = calloc(1, sizeof *h);
     if (!h)

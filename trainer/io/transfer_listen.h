@@ -32,7 +32,6 @@ struct transfer_listen {
  * state is held: goes on with it, from step to step, until `enough` (ERR_ABORTED). The arrays have to be near
  * (ERR_PEER where they are not, here or there). want->abort ends it at once. On failure the state is as it
  * was after the newest update, or nothing is held. *ret_exact: whether the state's history is. */
-int transfer_listen(struct state *state, struct transfer_listen *listen, bool *ret_exact,
-                    struct error *err);
+int transfer_listen(struct state *state, struct transfer_listen *listen, bool *ret_exact, struct error *err);
 
 #endif

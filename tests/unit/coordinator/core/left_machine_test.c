@@ -206,13 +206,11 @@ Test(left_machine, whose_pod_is_deleted_goes_at_once_when_its_place_is_taken)
     struct story s;
     one_has_left(&s);
     word_of_one(&s, 4, "", "here", NOTICED_MAY, -1);
-    struct rdzv_event e = {.kind = RDZV_RELIEVE,
-                           .relief = {.stay = 4, .count = 1, .one = {{.worker = 4}}}};
+    struct rdzv_event e = {.kind = RDZV_RELIEVE, .relief = {.stay = 4, .count = 1, .one = {{.worker = 4}}}};
     e.relief.one[0].attempt = s.attempt[4];
     play(&s, &e);
     comes(&s, 5);
-    cr_assert(is_member(&s, 4) && is_member(&s, 5), "its machine alone is said to go: %s",
-              str_text(&s.log));
+    cr_assert(is_member(&s, 4) && is_member(&s, 5), "its machine alone is said to go: %s", str_text(&s.log));
     e.relief.one[0].deleted = true;
     play(&s, &e);
     comes(&s, 6);

@@ -5,7 +5,6 @@
 
 #include "cast.h"
 #include "common/wire/json.h"
-#include "operator/core/plan_parts.h"
 
 /* The plan's text holds all of `wanted` (lines or parts of them, separated by '\n'). */
 static void expect(struct cast *c, const char *wanted)
@@ -442,31 +441,6 @@ Test(operator_plan, too_many_failures_stop_the_job_with_a_checkpoint_and_then_fa
     cr_assert_str_eq(c->job.status.condition[OP_FAILED].reason, "TooManyFailures");
     cr_assert_eq(c->job.status.restarts.failure, 1, "those that were told to stop are no failures");
     cast_free(c);
-}
-
-/* The kubelet's word of their end is here before its own; one that does not answer is not waited for. */
-Test(operator_plan, a_coordinator_ends_when_it_has_said_what_its_workers_saved_as_they_went)
-{
-    for (int answers = 0; answers < 2; answers++) {
-        struct cast *c = cast_training("{}");
-        c->job.suspend = true;
-        cast_settle(c);
-        c->pod[1].phase = c->pod[2].phase = c->pod[3].phase = OP_SUCCEEDED;
-        cast_settle(c);
-        expect_without(c, "delete pods tiny-coordinator");
-        if (answers) {
-            c->coordinator.workers_count = 0;
-            c->coordinator.checkpoint = (struct op_checkpoint){.known = true, .step = 812};
-        } else {
-            c->silence.since_ms = c->now_ms - OP_SILENCE_MS;
-            c->silence.last_ms = c->now_ms;
-        }
-        cast_settle(c);
-        expect(c, "delete pods tiny-coordinator");
-        cr_assert_eq(c->job.status.checkpoint.known, answers);
-        cr_assert(!answers || c->job.status.checkpoint.step == 812);
-        cast_free(c);
-    }
 }
 
 Test(operator_plan, suspending_ends_workers_first_and_resuming_goes_on_with_higher_attempts_and_term)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cast.h"
+#include "operator/core/plan_parts.h"
 
 /* It is asked each 10 s from CAST_NOW on, in vain, until so many seconds have passed. */
 static void be_silent(struct cast *c, int seconds)
@@ -130,4 +131,29 @@ Test(operator_silence, an_outage_of_the_store_is_a_warning_among_the_events)
     c->coordinator.event[c->coordinator.events_count++] = view.event[0];
     cr_assert(cast_says(c, "warn CheckpointWaiting  the store does not take step 40: 503 from store"));
     cast_free(c);
+}
+
+/* The kubelet's word of their end is here before its own; one that does not answer is not waited for. */
+Test(operator_silence, a_coordinator_ends_when_it_has_said_what_its_workers_saved_as_they_went)
+{
+    for (int answers = 0; answers < 2; answers++) {
+        struct cast *c = cast_training("{}");
+        c->job.suspend = true;
+        cast_settle(c);
+        c->pod[1].phase = c->pod[2].phase = c->pod[3].phase = OP_SUCCEEDED;
+        cast_settle(c);
+        cr_assert_not(cast_says(c, "delete pods tiny-coordinator"));
+        if (answers) {
+            c->coordinator.workers_count = 0;
+            c->coordinator.checkpoint = (struct op_checkpoint){.known = true, .step = 812};
+        } else {
+            c->silence.since_ms = c->now_ms - OP_SILENCE_MS;
+            c->silence.last_ms = c->now_ms;
+        }
+        cast_settle(c);
+        cr_assert(cast_says(c, "delete pods tiny-coordinator"));
+        cr_assert_eq(c->job.status.checkpoint.known, answers);
+        cr_assert(!answers || c->job.status.checkpoint.step == 812);
+        cast_free(c);
+    }
 }
