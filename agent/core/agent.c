@@ -234,6 +234,7 @@ static void say_again(struct agent *st, rm_time now, struct agent_out *out)
 
 static rm_time first_delay(const struct agent *st)
 {
+    RM_ASSERT(st->settings.retry_first >= 0, "a first try in %" PRId64 " ns", st->settings.retry_first);
     return st->settings.retry_first > 0 ? st->settings.retry_first : RETRY_MS * RM_MS;
 }
 
@@ -459,6 +460,7 @@ static void keep_step(struct kept_step *queue, int *count, int most, const struc
 
 static void on_up(struct agent *st, const struct msg_up *up, struct agent_out *out)
 {
+    RM_ASSERT(up->pid > 0, "a trainer is up with pid %" PRId64, up->pid);
     st->trainer = TRAINER_UP;
     st->tries = 0;
     st->up_by = RM_NEVER;
@@ -487,6 +489,7 @@ static void on_trainer_fault(struct agent *st, const struct message *m, rm_time 
 
 static void on_stopped(struct agent *st, const struct message *m, struct agent_out *out)
 {
+    RM_ASSERT(st->trainer == TRAINER_UP, "a trainer in state %d stopped", (int)st->trainer);
     struct message answer;
     message_copy(&answer, m);
     answer.stopped.trainer_pid = st->up.pid;

@@ -14,6 +14,7 @@ static const rm_time tell_again = 10 * RM_S;
 
 void agent_call_made(const struct agent *st, struct agent_calls *c)
 {
+    RM_ASSERT(c->under_way >= 0, "%d calls are under way", c->under_way);
     if (c->under_way++ == 0)
         c->moved = st->now;
 }
@@ -49,11 +50,13 @@ void agent_calls_hear(struct agent *st, const struct agent_event *e, rm_time now
 
 static rm_time patience(const struct agent *st, const struct agent_calls *c)
 {
+    RM_ASSERT(c == &st->reads || c == &st->writes, "worker %d makes other calls", st->settings.worker);
     return c == &st->reads ? read_patience : write_patience;
 }
 
 bool agent_calls_are_stuck(const struct agent *st, const struct agent_calls *c)
 {
+    RM_ASSERT(c->under_way >= 0, "%d calls are under way", c->under_way);
     return c->under_way && st->now - c->moved >= patience(st, c);
 }
 
@@ -81,6 +84,8 @@ static void say_stuck(struct agent *st, const struct agent_calls *c, const char 
 
 void agent_say_reads_are_stuck(struct agent *st, struct agent_out *out)
 {
+    RM_ASSERT(agent_calls_are_stuck(st, &st->reads), "%d reads are under way, and get on",
+              st->reads.under_way);
     st->reads.told = true;
     st->reads.tell_at = st->now + tell_again;
     if (st->phase == PHASE_TRAINING)

@@ -24,6 +24,7 @@ static void start_load(struct agent *st, struct agent_out *out)
 
 static void want(struct agent *st, struct worker_set shares, struct agent_out *out)
 {
+    RM_ASSERT(st->phase == PHASE_FORMING, "shares are wanted in phase %d", (int)st->phase);
     st->load_wanted = true;
     st->load_shares = shares;
     st->load_generation = st->ring;

@@ -31,6 +31,8 @@ void agent_say_what_waits(struct agent *st, rm_time now, struct agent_out *out)
 /* A store that has just failed is not asked sooner because something newer has come. */
 static bool must_wait(const struct agent *st, rm_time now)
 {
+    RM_ASSERT(st->store_delay >= 0 && st->store_delay <= store_pause_most,
+              "the store is asked again in %lld ns", (long long)st->store_delay);
     return st->store_delay && now < st->store_at;
 }
 
@@ -100,6 +102,8 @@ static void start_write(struct agent *st, struct agent_out *out)
 
 void agent_on_snapshot(struct agent *st, const struct message *m, rm_time now, struct agent_out *out)
 {
+    RM_ASSERT(!st->writing && !st->write_waits, "the memory of step %lld is written anew, and in use",
+              (long long)m->snapshot.state.step);
     message_keep(st->write, m);
     st->write_since = now;
     st->write_waits = must_wait(st, now);
@@ -129,6 +133,7 @@ void agent_on_snapshot_wanted(struct agent *st, struct agent_out *out)
         st->write_waits = false;
         free_snapshot(st, out);
     }
+    RM_ASSERT(!st->wanted || st->writing, "trainer %d waits for memory that nobody writes from", st->spawned);
 }
 
 void agent_event_blame(struct agent_event *event, const struct error *err)

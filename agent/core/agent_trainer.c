@@ -18,6 +18,8 @@ static const char *own_word(const struct agent *st)
 
 static rm_time patience(const struct agent *st)
 {
+    RM_ASSERT(st->settings.up_within >= 0, "a trainer comes up within %lld ns",
+              (long long)st->settings.up_within);
     return st->settings.up_within ? st->settings.up_within : up_within;
 }
 
@@ -52,6 +54,8 @@ static void kill_trainer(struct agent *st, struct agent_out *out)
 
 void agent_replace_trainer(struct agent *st, const char *why, struct agent_out *out)
 {
+    RM_ASSERT(*why && st->trainer != TRAINER_NONE, "trainer %d is replaced in state %d", st->spawned,
+              (int)st->trainer);
     text_copy(st->killed_why, sizeof st->killed_why, why);
     kill_trainer(st, out);
 }
@@ -98,6 +102,7 @@ static bool is_said_by_others(const struct agent *st, enum msg_fault_kind kind)
 /* NULL: nothing is wrong with it. */
 static const char *what_is_wrong(const struct agent *st, const struct message *m)
 {
+    RM_ASSERT(st->trainer != TRAINER_NONE, "trainer %d has ended, and speaks", st->spawned);
     if (st->trainer == TRAINER_STARTING && !is_early(m->type))
         return "before it was up";
     if (m->type == MSG_UP && m->up.pid < 1)

@@ -19,6 +19,7 @@ bool fence_hear(struct fence *fence, rm_time now)
 
 rm_time fence_deadline(const struct fence *fence)
 {
+    RM_ASSERT(fence->after >= 0, "held after %lld ns", (long long)fence->after);
     return fence->after && !fence->holds ? rm_sum(fence->heard, fence->after) : RM_NEVER;
 }
 

@@ -38,6 +38,7 @@ enum cause drill_cause(enum drill_kind kind)
 /* A whole number of at most `highest` and what follows it; false where there is none. */
 static bool read_number(const char **at, int64_t highest, int64_t *ret)
 {
+    RM_ASSERT(highest > 0, "a number up to %lld", (long long)highest);
     if (**at < '0' || **at > '9')
         return false;
     char *end;
@@ -49,12 +50,14 @@ static bool read_number(const char **at, int64_t highest, int64_t *ret)
 
 static bool names_worker(enum drill_kind kind)
 {
+    RM_ASSERT((unsigned)kind < KINDS, "a drill of kind %d", (int)kind);
     return kind != DRILL_JOIN && kind != DRILL_COORDINATOR;
 }
 
 /* Whether the worker is gone for good after it. */
 static bool drill_takes(enum drill_kind kind)
 {
+    RM_ASSERT((unsigned)kind < KINDS, "a drill of kind %d", (int)kind);
     return kind == DRILL_KILL || kind == DRILL_TERM || kind == DRILL_STOP;
 }
 
@@ -142,6 +145,8 @@ int drill_add(struct drill_list *list, const char *text, struct error *err)
     list->timed = drill.after > 0;
     drill.worker = (int)worker;
     text_copy(drill.spec, sizeof drill.spec, text);
+    RM_ASSERT(list->count < DRILLS_MAX && (drill.worker >= 0) == names_worker(drill.kind),
+              "drill %d, %s, is on worker %d", list->count, drill.spec, drill.worker);
     list->drill[list->count++] = drill;
     return 0;
 }
@@ -209,6 +214,8 @@ static int play(const struct drill *drill, const struct drill_terms *terms, stru
                        "--drill %s: nobody would see it: only sums of whole numbers are proven, those of "
                        "spec.trainer.reduction: exact, also of a program in mode Elastic",
                        drill->spec);
+    RM_ASSERT(drill->worker >= 0 && drill->worker < RM_WORKERS_MAX, "drill %s is on worker %d", drill->spec,
+              drill->worker);
     if (!living->worker[drill->worker])
         return err_set(err, ERR_USAGE, "--drill %s: there is no worker %d at %s%s", drill->spec,
                        drill->worker, drill->after ? "" : "step ", strchr(drill->spec, '@') + 1);
@@ -272,6 +279,7 @@ static void draw(struct drill_list *list, const struct drill_terms *terms, struc
         list->drill[i].step = from + (int64_t)prng_below(&rng, (uint64_t)(to - from));
         draw_one(&list->drill[i], terms, &living, &rng);
     }
+    RM_ASSERT(list->count >= 0 && list->count <= DRILLS_MAX, "%d drills", list->count);
 }
 
 static bool later(const struct drill *a, const struct drill *b)
@@ -282,6 +290,7 @@ static bool later(const struct drill *a, const struct drill *b)
 /* Insertion: few drills, and those of one step keep their order. */
 static void sort(struct drill_list *list)
 {
+    RM_ASSERT(list->count >= 0 && list->count <= DRILLS_MAX, "%d drills", list->count);
     for (int i = 1; i < list->count; i++) {
         struct drill moved = list->drill[i];
         int j = i;
@@ -318,6 +327,8 @@ int drill_list_check(struct drill_list *list, const struct drill_terms *terms, s
 
 const struct drill *drill_due(struct drill_list *list, int64_t step)
 {
+    RM_ASSERT(list->next >= 0 && list->next <= list->count, "drill %d of %d is next", list->next,
+              list->count);
     if (list->timed || list->next == list->count || list->drill[list->next].step > step)
         return NULL;
     return &list->drill[list->next++];
@@ -330,5 +341,7 @@ const struct drill *drill_due_after(struct drill_list *list, rm_time elapsed)
 
 rm_time drill_next_after(const struct drill_list *list)
 {
+    RM_ASSERT(list->next >= 0 && list->next <= list->count, "drill %d of %d is next", list->next,
+              list->count);
     return list->timed && list->next < list->count ? list->drill[list->next].after : RM_NEVER;
 }

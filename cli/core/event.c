@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/base/str.h"
 #include "common/wire/json.h"
 #include "common/wire/status.h"
@@ -36,6 +37,7 @@ static int worker_index(const struct js *o)
 
 static void read_members(struct event *e, const struct js *list)
 {
+    RM_ASSERT(e->members == 0, "%d members before one is read", e->members);
     for (size_t i = 0; list && i < js_size(list) && e->members < RM_WORKERS_MAX; i++) {
         const struct js *m = js_at(list, i);
         if (js_kind(m) != JS_OBJECT)
@@ -119,6 +121,7 @@ static void read_fields(struct event *e, const struct js *o)
 /* What each kind can't do without. */
 static int check_members(const struct event *e, struct error *err)
 {
+    RM_ASSERT((unsigned)e->kind < EVENT_OF_RUN, "an event of kind %d", (int)e->kind);
     const struct event_row *row = event_row(e->kind);
     if ((row->has & EVENT_HAS_STEP) && e->step < 0)
         return err_set(err, ERR_PROTOCOL, "%s without a step", row->name);

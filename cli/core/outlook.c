@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "common/base/assert.h"
 #include "common/job/field.h"
 #include "common/model/arrays.h"
 
@@ -13,6 +14,7 @@ int64_t outlook_step_tokens(const struct outlook *o)
 
 double outlook_passes(const struct outlook *o)
 {
+    RM_ASSERT(o->data_samples >= 0, "%lld samples", (long long)o->data_samples);
     const struct job_spec *s = o->spec;
     double samples = (double)s->steps * s->batch.lanes * s->batch.lane_sequences;
     return o->data_samples ? samples / (double)o->data_samples : 0;
@@ -20,6 +22,7 @@ double outlook_passes(const struct outlook *o)
 
 int64_t outlook_checkpoint_bytes(const struct outlook *o)
 {
+    RM_ASSERT(o->parameters >= 0, "a model of %lld parameters", (long long)o->parameters);
     return MODEL_ARRAYS * (int64_t)sizeof(float) * o->parameters;
 }
 
@@ -28,6 +31,8 @@ enum { PROCESSES_BYTES = 20 * 1000 * 1000 };
 
 static int64_t memory_without_snapshots(const struct outlook *o)
 {
+    RM_ASSERT(o->memory_lane >= 0 && o->memory_state >= 0 && o->memory_data >= 0,
+              "%lld bytes of lanes, %lld of state", (long long)o->memory_lane, (long long)o->memory_state);
     return PROCESSES_BYTES + o->memory_lane + o->memory_state + o->memory_data;
 }
 

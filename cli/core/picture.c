@@ -11,6 +11,7 @@ void picture_init(struct picture *p, int64_t steps, int64_t first_step)
 {
     int64_t own = steps > first_step ? steps - first_step : 1;
     *p = (struct picture){.first = first_step, .stride = (own + PICTURE_BINS - 1) / PICTURE_BINS};
+    RM_ASSERT(p->stride >= 1, "%lld steps in a bin", (long long)p->stride);
 }
 
 /* Index of the bin that holds a step; a step outside of the run goes to the nearest. */
@@ -34,6 +35,7 @@ static struct picture_bin *bin_at(struct picture *p, int64_t step)
 
 static void take_curve(struct picture_bin *b, enum picture_curve curve, double value)
 {
+    RM_ASSERT((unsigned)curve < sizeof b->curve / sizeof *b->curve, "curve %d", (int)curve);
     if (!isfinite(value))
         return;
     b->curve[curve].count++;
@@ -101,6 +103,8 @@ static void take_ring(struct picture *p, const struct event *e)
 
 static void take_mark(struct picture *p, const struct event *e, enum picture_mark_kind kind, int64_t step)
 {
+    RM_ASSERT(p->marks >= 0 && e->worker >= 0 && e->worker < RM_WORKERS_MAX, "mark %d is about worker %d",
+              p->marks, e->worker);
     if (p->marks < PICTURE_MARKS)
         p->mark[p->marks++] = (struct picture_mark){.kind = kind, .step = step, .worker = e->worker};
 }
@@ -156,6 +160,7 @@ double picture_held_out(const struct picture *p, int64_t from, int64_t to)
 
 struct worker_set picture_members(const struct picture *p, int64_t step)
 {
+    RM_ASSERT(p->rings >= 0 && p->rings <= PICTURE_RINGS, "%d rings", p->rings);
     struct worker_set members = {0};
     for (int i = 0; i < p->rings && p->ring[i].step < step; i++)
         members = p->ring[i].members;
@@ -164,6 +169,7 @@ struct worker_set picture_members(const struct picture *p, int64_t step)
 
 struct worker_set picture_everybody(const struct picture *p)
 {
+    RM_ASSERT(p->marks >= 0 && p->marks <= PICTURE_MARKS, "%d marks", p->marks);
     struct worker_set all = {0};
     for (int i = 0; i < p->rings; i++)
         all = set_union(all, p->ring[i].members);
@@ -183,6 +189,7 @@ rm_time picture_time(const struct picture *p, int64_t step)
 
 static int bins_of_point(const struct picture *p)
 {
+    RM_ASSERT(p->bins >= 0 && p->bins <= PICTURE_BINS, "%d bins", p->bins);
     return p->bins > PICTURE_BINS / 2 ? 2 : 1;
 }
 

@@ -32,6 +32,7 @@ static rm_time smoothed(rm_time before, rm_time each)
 
 static void take_step(struct report *r, const struct event *e, rm_time now)
 {
+    RM_ASSERT(e->kind == EVENT_STEP, "a step of an event of kind %d", (int)e->kind);
     if (r->last_step_at && e->step > r->step) {
         rm_time each = (now - r->last_step_at) / (e->step - r->step);
         r->step_time = smoothed(r->step_time, each);
@@ -51,6 +52,7 @@ static void take_step(struct report *r, const struct event *e, rm_time now)
 
 static void take_told(struct report_told *t, const struct event *e, rm_time now)
 {
+    RM_ASSERT(e->kind == EVENT_PROGRESS, "progress of an event of kind %d", (int)e->kind);
     if (t->known && e->step > t->step)
         t->step_time = smoothed(t->step_time, (now - t->at) / (e->step - t->step));
     if (!t->known || e->step != t->step)
@@ -64,6 +66,7 @@ static void take_told(struct report_told *t, const struct event *e, rm_time now)
 /* Adds "worker 1 lost" to what the next recovery is named after. */
 static void take_change(struct report *r, const struct event *e, const char *what)
 {
+    RM_ASSERT(*what, "worker %d, and nothing of it", e->worker);
     char label[REPORT_LABEL_MAX];
     snprintf(label, sizeof label, "%.30s%sworker %d %s", r->pending, *r->pending ? ", " : "", e->worker,
              what);

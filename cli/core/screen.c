@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/core/picture_draw.h"
+#include "common/base/assert.h"
 
 enum tone { PLAIN, BOLD, DIM, RED, GREEN, YELLOW, CYAN };
 
@@ -13,6 +14,7 @@ static void tone(struct screen_style style, enum tone t, struct str *out)
 {
     static const char *const codes[] = {"\033[0m",  "\033[1m",  "\033[2m", "\033[31m",
                                         "\033[32m", "\033[33m", "\033[36m"};
+    RM_ASSERT((unsigned)t < sizeof codes / sizeof *codes, "tone %d has no code", (int)t);
     if (style.colour)
         str_adds(out, codes[t]);
 }
@@ -190,6 +192,7 @@ static void at_step(const struct report *r, int64_t step, struct screen_style st
 static void worker_line(const struct report *r, const struct event *e, struct screen_style style, enum tone t,
                         const char *what, struct str *out)
 {
+    RM_ASSERT(*what, "worker %d, and nothing of it", e->worker);
     char text[48];
     snprintf(text, sizeof text, "worker %d %s", e->worker, what);
     at_step(r, r->step, style, out);
@@ -220,6 +223,7 @@ static void takeover_line(const struct report *r, const struct event *e, struct 
 
 static void restarted_line(const struct event *e, struct screen_style style, struct str *out)
 {
+    RM_ASSERT(e->kind == EVENT_RECOVERED, "a recovery of an event of kind %d", (int)e->kind);
     str_adds(out, "  ");
     tone(style, GREEN, out);
     str_adds(out, "running again after ");
@@ -235,6 +239,8 @@ static void restarted_line(const struct event *e, struct screen_style style, str
 static void recovered_line(const struct report *r, const struct event *e, struct screen_style style,
                            struct str *out)
 {
+    RM_ASSERT(e->kind == EVENT_RECOVERED && r->steps, "a recovery of a program, by an event of kind %d",
+              (int)e->kind);
     at_step(r, r->step, style, out);
     tone(style, GREEN, out);
     str_adds(out, "recovered in ");
@@ -420,6 +426,7 @@ static void restart_table(const struct report *r, struct screen_style style, str
 
 static void program_lines(const struct report *r, struct screen_style style, rm_time now, struct str *out)
 {
+    RM_ASSERT(r->ended && !r->steps, "a program ends after %lld steps", (long long)r->steps);
     str_adds(out, "\n");
     toned(style, BOLD, "Complete", out);
     str_addf(out, ": every process ended with 0, on %d worker%s, after ", r->world, plural(r->world));
@@ -433,6 +440,8 @@ static void program_lines(const struct report *r, struct screen_style style, rm_
 static void complete_lines(const struct report *r, const struct job_spec *spec, struct screen_style style,
                            rm_time now, struct str *out)
 {
+    RM_ASSERT(r->ended && r->end.kind == EVENT_COMPLETE, "complete with an event of kind %d",
+              (int)r->end.kind);
     const struct event *e = &r->end;
     str_adds(out, "\n");
     toned(style, BOLD, r->last_step_at ? "Complete" : "Complete already", out);

@@ -25,6 +25,8 @@ static bool is_free(const struct supervised_worker *m)
 
 int supervisor_free_index(const struct supervisor *supervisor)
 {
+    RM_ASSERT(supervisor->workers_max >= 1 && supervisor->workers_max <= RM_WORKERS_MAX, "a place among %d",
+              supervisor->workers_max);
     for (int w = 0; w < supervisor->workers_max; w++)
         if (is_free(&supervisor->member[w]))
             return w;
@@ -87,6 +89,7 @@ int supervisor_living(const struct supervisor *supervisor)
     int count = 0;
     for (int w = 0; w < RM_WORKERS_MAX; w++)
         count += supervisor->member[w].alive;
+    RM_ASSERT(count <= RM_WORKERS_MAX, "%d workers live", count);
     return count;
 }
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/base/date.h"
 #include "common/base/str.h"
 #include "common/wire/json.h"
@@ -13,6 +14,7 @@
 static int read_word(const char *what, const char *text, size_t length, char *out, size_t size,
                      struct error *err)
 {
+    RM_ASSERT(size > 0, "%s into nothing", what);
     while (length && strchr(" \t\r\n", text[length - 1]) && text[length - 1])
         length--;
     while (length && strchr(" \t\r\n", *text) && *text)
@@ -55,6 +57,7 @@ static const char *text_of(const struct js *object, const char *key)
 /* For a log, or a page: no control character, no quote, nothing below lowest. */
 static void take_plain(const char *text, char lowest, char *out, size_t size)
 {
+    RM_ASSERT(size > 0 && lowest >= ' ', "a plain text of %zu bytes, from '%c' on", size, lowest);
     size_t length = 0;
     for (; text[length] && length + 1 < size; length++) {
         char c = text[length];
@@ -65,6 +68,7 @@ static void take_plain(const char *text, char lowest, char *out, size_t size)
 
 static int refuse_text(const char *what, const char *key, const char *text, struct error *err)
 {
+    RM_ASSERT(*what && *key, "'%s' is refused: '%s'", what, key);
     char plain[41];
     take_plain(text, ' ', plain, sizeof plain);
     return err_set(err, ERR_PROTOCOL, "%s: %s is \"%s\"", what, key, plain);
@@ -72,6 +76,7 @@ static int refuse_text(const char *what, const char *key, const char *text, stru
 
 static void add_word(struct metadata_words *ret, const struct metadata_word *word)
 {
+    RM_ASSERT(ret->count >= 0 && ret->count <= METADATA_WORDS_MAX, "%d words", ret->count);
     if (ret->count < METADATA_WORDS_MAX)
         ret->word[ret->count++] = *word;
 }

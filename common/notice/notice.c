@@ -90,12 +90,16 @@ rm_time notice_until(enum notice_source source, int64_t at_ms, int64_t said_ms, 
 /* A `will` before a `may`, then the nearer one. */
 static bool is_more_urgent(const struct notice *a, const struct notice *b)
 {
+    RM_ASSERT((unsigned)a->certainty <= NOTICE_WILL && (unsigned)b->certainty <= NOTICE_WILL,
+              "notices of certainty %d and %d", (int)a->certainty, (int)b->certainty);
     return a->certainty != b->certainty ? a->certainty == NOTICE_WILL : a->until < b->until;
 }
 
 /* The most urgent word of a cause; of any for NOTICE_CAUSES. */
 static const struct notice *first_of(const struct notices *n, enum notice_cause cause)
 {
+    RM_ASSERT(n->count >= 0 && n->count <= NOTICES_MAX && (unsigned)cause <= NOTICE_CAUSES,
+              "%d notices of cause %d", n->count, (int)cause);
     const struct notice *first = NULL;
     for (int i = 0; i < n->count; i++)
         if ((cause == NOTICE_CAUSES || n->at[i].cause == cause) &&
@@ -111,6 +115,7 @@ const struct notice *notices_first(const struct notices *n)
 
 static struct notice *find_notice(struct notices *n, enum notice_source source, const char *id)
 {
+    RM_ASSERT(n->count >= 0 && n->count <= NOTICES_MAX, "%d notices", n->count);
     for (int i = 0; i < n->count; i++)
         if (n->at[i].source == source && !strcmp(n->at[i].id, id))
             return &n->at[i];
@@ -143,6 +148,8 @@ static void put_notice(struct notices *n, const struct notice *told)
 
 static enum notice_news news(const struct notice *before, const struct notice *after)
 {
+    RM_ASSERT(before->cause == after->cause, "a notice of cause %d is news of cause %d", (int)after->cause,
+              (int)before->cause);
     if (before->certainty != after->certainty)
         return NOTICE_SURER;
     return after->until < before->until ? NOTICE_SOONER : NOTICE_SAME;
@@ -150,6 +157,8 @@ static enum notice_news news(const struct notice *before, const struct notice *a
 
 enum notice_news notices_take(struct notices *n, const struct notice *told)
 {
+    RM_ASSERT((unsigned)told->source < NOTICE_SOURCES && (unsigned)told->cause < NOTICE_CAUSES,
+              "a notice of source %d, cause %d", (int)told->source, (int)told->cause);
     const struct notice *known = first_of(n, told->cause);
     struct notice before = known ? *known : *told;
     struct notice *same = find_notice(n, told->source, told->id);
@@ -169,6 +178,7 @@ enum notice_news notices_take(struct notices *n, const struct notice *told)
 
 void notices_hear(struct notices *n, const struct notices *told, bool whole)
 {
+    RM_ASSERT(told->count >= 0 && told->count <= NOTICES_MAX, "%d notices are heard", told->count);
     if (whole) {
         *n = *told;
         return;
@@ -179,6 +189,7 @@ void notices_hear(struct notices *n, const struct notices *told, bool whole)
 
 bool notices_withdraw(struct notices *n, enum notice_source source, const char *id, struct notice *ret)
 {
+    RM_ASSERT((unsigned)source < NOTICE_SOURCES, "source %d withdraws its notice", (int)source);
     struct notice *which = find_notice(n, source, id);
     if (!which)
         return false;

@@ -37,6 +37,8 @@ rm_time notice_page_pause(struct notice_pace *pace, bool news, rm_time took)
 
 void notice_page_write(const struct watch *watch, rm_time now, struct str *out)
 {
+    RM_ASSERT(watch->notices.count >= 0 && watch->notices.count <= NOTICES_MAX, "%d notices",
+              watch->notices.count);
     struct js *page = js_object(), *list = js_array();
     char pool[MACHINE_POOL_NAME_MAX];
     js_set_int(page, "revision", watch->revision);
@@ -54,6 +56,7 @@ void notice_page_write(const struct watch *watch, rm_time now, struct str *out)
 /* The index of a word; -1: it is none of these. */
 static int index_of(const char *word, const char *(*name)(int), int count)
 {
+    RM_ASSERT(count > 0, "one of %d words", count);
     for (int i = 0; i < count; i++)
         if (!strcmp(word, name(i)))
             return i;

@@ -27,6 +27,7 @@ static bool is_done(const struct watch *w)
 
 static rm_time due_at(const struct watch *w)
 {
+    RM_ASSERT((unsigned)w->cloud <= WATCH_AZURE, "a pool of cloud %d", (int)w->cloud);
     bool known = w->cloud != WATCH_UNKNOWN && (w->cloud != WATCH_AWS || w->token[0]);
     if (!known || w->pool.asked || is_done(w))
         return RM_NEVER;
@@ -65,6 +66,7 @@ static bool is_plain(char c)
 static bool read_part(const struct machine_pool *p, const struct watch_answer *a,
                       char ret[MACHINE_POOL_PART_MAX])
 {
+    RM_ASSERT(p->heard >= 0 && p->heard < PARTS, "part %d of a pool", p->heard);
     const char *from = a->body;
     size_t length = a->length, last = 0;
     if (a->status != 200 || (p->cloud == WATCH_GCE && !a->google))

@@ -21,6 +21,7 @@ static uint64_t hash_of(const char *sentence)
 /* Its own place, else a free one, or that of one which has not come for an hour; NULL: there is none. */
 static struct repeats_kind *find_place(struct repeats *r, uint64_t hash, rm_time now)
 {
+    RM_ASSERT(hash, "a sentence with the mark of none, at %lld", (long long)now);
     struct repeats_kind *place = NULL;
     for (struct repeats_kind *k = r->kind; k < r->kind + REPEATS_KINDS; k++) {
         bool over = !k->hash || now - k->came >= pause_most;
@@ -59,6 +60,7 @@ void repeats_thin(struct repeats *r, rm_time now, char *sentence, size_t size)
 {
     int64_t more;
     size_t length = strlen(sentence);
+    RM_ASSERT(length < size, "a sentence of %zu in %zu bytes", length, size);
     if (!length)
         return;
     if (!repeats_say(r, sentence, now, &more))

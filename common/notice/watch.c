@@ -75,6 +75,7 @@ static const char *const cloud_names[] = {"", "aws", "gce", "azure"};
 
 const char *watch_cloud_name(enum watch_cloud cloud)
 {
+    RM_ASSERT((unsigned)cloud < sizeof cloud_names / sizeof *cloud_names, "cloud %d has no name", (int)cloud);
     return cloud_names[cloud];
 }
 
@@ -82,6 +83,7 @@ const char *watch_cloud_name(enum watch_cloud cloud)
 
 static void put_topic(struct watch_slot *slot, enum topic topic, rm_time at)
 {
+    RM_ASSERT((unsigned)topic < TOPICS, "a question of topic %d", (int)topic);
     *slot = (struct watch_slot){.topic = topic, .asked = slot->asked, .at = at};
 }
 
@@ -108,6 +110,7 @@ static void found(struct watch *w, enum watch_cloud cloud, rm_time now, char say
     for (int i = TOPIC_AWS_SPOT; i < TOPICS; i++)
         if (topics[i].cloud == cloud)
             put_topic(&w->slot[slots++], (enum topic)i, now);
+    RM_ASSERT(slots > 0 && slots <= WATCH_SLOTS, "%d questions for cloud %d", slots, (int)cloud);
     while (slots < WATCH_SLOTS)
         put_topic(&w->slot[slots++], TOPIC_NONE, RM_NEVER);
     snprintf(say, WATCH_SAY_MAX, "the machine's metadata is that of %s", watch_cloud_name(cloud));
@@ -123,6 +126,7 @@ static bool has_token(const struct watch *w)
 /* One asks for the token; the others wait for it. */
 static bool waits_for_token(const struct watch *w, int slot)
 {
+    RM_ASSERT(slot >= 0 && slot < WATCH_SLOTS, "question %d waits", slot);
     return !has_token(w) && slot > 0;
 }
 
@@ -134,6 +138,7 @@ static rm_time due_at(const struct watch *w, int slot)
 
 static enum topic next_topic(const struct watch *w, int slot)
 {
+    RM_ASSERT(slot >= 0 && slot < WATCH_SLOTS, "question %d is next", slot);
     return w->cloud == WATCH_AWS && !has_token(w) ? TOPIC_AWS_TOKEN : (enum topic)w->slot[slot].topic;
 }
 
@@ -141,6 +146,7 @@ static void fill_question(const struct watch *w, int slot, struct watch_question
 {
     const struct watch_slot *s = &w->slot[slot];
     const struct topic_row *row = &topics[next_topic(w, slot)];
+    RM_ASSERT(row->path, "question %d is about nothing, of cloud %d", slot, (int)w->cloud);
     bool waits = row->waits && s->etag[0];
     *ret =
         (struct watch_question){.slot = slot,
@@ -195,6 +201,7 @@ rm_time watch_deadline(const struct watch *w)
 /* A token or a name: what may go into a header, and is printed as it is. */
 static bool read_plain(const struct watch_answer *a, char *out, size_t size)
 {
+    RM_ASSERT(size > 0, "an answer of %zu bytes into nothing", a->length);
     size_t length = a->length;
     while (length && (a->body[length - 1] == '\n' || a->body[length - 1] == '\r'))
         length--;
@@ -231,6 +238,7 @@ static int refuse_status(const struct watch_answer *a, const char *path, struct 
 static int read_words(const struct watch *w, enum topic topic, const struct watch_answer *a, int64_t said_ms,
                       struct metadata_words *ret, struct error *err)
 {
+    RM_ASSERT(topic >= TOPIC_AWS_SPOT && topic < TOPICS, "notices in answer to topic %d", (int)topic);
     ret->count = 0;
     if (topics[topic].cloud == WATCH_AWS && a->status == 404)
         return 0; /* nothing is planned */
@@ -259,6 +267,7 @@ static int read_words(const struct watch *w, enum topic topic, const struct watc
 
 static const struct notice *find_notice(const struct watch *w, enum notice_source source, const char *id)
 {
+    RM_ASSERT(w->notices.count >= 0 && w->notices.count <= NOTICES_MAX, "%d notices", w->notices.count);
     for (int i = 0; i < w->notices.count; i++)
         if (w->notices.at[i].source == source && !strcmp(w->notices.at[i].id, id))
             return &w->notices.at[i];
@@ -291,6 +300,7 @@ static bool is_stale(enum notice_source source, const struct metadata_word *word
 static void take_word(struct watch *w, const struct topic_row *row, const struct metadata_word *word,
                       int64_t said_ms, rm_time now, char say[WATCH_SAY_MAX])
 {
+    RM_ASSERT((unsigned)row->source < NOTICE_SOURCES, "%s has no source of notices", row->path);
     struct notice told = {
         .source = row->source, .cause = word->cause, .certainty = word->certainty, .until = RM_NEVER};
     text_copy(told.id, sizeof told.id, word->id);
@@ -315,6 +325,7 @@ static void take_word(struct watch *w, const struct topic_row *row, const struct
 
 static bool is_among(const struct metadata_words *words, const char *id)
 {
+    RM_ASSERT(words->count >= 0 && words->count <= METADATA_WORDS_MAX, "%d words", words->count);
     for (int i = 0; i < words->count; i++)
         if (!strcmp(words->word[i].id, id))
             return true;
@@ -372,6 +383,7 @@ static void fail_slot(struct watch *w, struct watch_slot *s, const char *why, rm
 static void answer_token(struct watch *w, struct watch_slot *s, const struct watch_answer *a, rm_time now,
                          char say[WATCH_SAY_MAX])
 {
+    RM_ASSERT(w->cloud == WATCH_AWS, "a token of cloud %d", (int)w->cloud);
     struct error err;
     if (a->status == 200 && read_plain(a, w->token, sizeof w->token)) {
         s->at = now;
@@ -419,6 +431,7 @@ static void answer_look(struct watch *w, const struct watch_answer *a, rm_time n
 static void refused(struct watch *w, struct watch_slot *s, const struct watch_answer *a, const char *why,
                     rm_time now, char say[WATCH_SAY_MAX])
 {
+    RM_ASSERT(*why, "an answer of status %d is refused, and nobody says why", a->status);
     bool old = w->cloud == WATCH_AWS && a->status == 401;
     if (old) {
         w->token[0] = 0;
@@ -444,6 +457,7 @@ static bool is_known(const struct watch *w, enum notice_source source)
  * such path. AWS's own gives a token: it is asked for one, and then again. */
 static bool is_in_doubt(struct watch *w, struct watch_slot *s, const struct watch_answer *a, rm_time now)
 {
+    RM_ASSERT(s->topic > TOPIC_NONE && s->topic < TOPICS, "topic %d is in doubt", s->topic);
     bool denies = w->cloud == WATCH_AWS && a->status == 404 && is_known(w, topics[s->topic].source);
     bool doubt = denies && !s->denied;
     s->denied = a->status == 404 ? doubt : s->denied && (!a->status || a->status == 401);

@@ -14,6 +14,8 @@ struct search {
 /* Whether a is to be left out rather than b. */
 static bool goes_before(const struct search *s, struct worker_set open, int a, int b)
 {
+    RM_ASSERT(a != b && set_has(open, a) && set_has(open, b), "workers %d and %d, of %d, are weighed", a, b,
+              set_count(open));
     const struct clique_question *q = s->q;
     int apart_a = set_count(set_common(q->apart[a], open)),
         apart_b = set_count(set_common(q->apart[b], open));

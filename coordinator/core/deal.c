@@ -14,6 +14,7 @@ static int richest(const struct lane_set *done, const bool *settled, int world)
             best = r;
         }
     }
+    RM_ASSERT(best < 0 || (best < world && !settled[best]), "rank %d of %d is settled twice", best, world);
     return best;
 }
 
@@ -21,6 +22,7 @@ static int richest(const struct lane_set *done, const bool *settled, int world)
 static struct lane_set keep_disjoint(int world, struct lane_set *done)
 {
     struct lane_set kept = {0};
+    int given = 0;
     bool settled[RM_WORKERS_MAX] = {false};
     for (int r = richest(done, settled, world); r >= 0; r = richest(done, settled, world)) {
         settled[r] = true;
@@ -29,6 +31,10 @@ static struct lane_set keep_disjoint(int world, struct lane_set *done)
         else
             lane_set_add_all(&kept, &done[r]);
     }
+    for (int r = 0; r < world; r++)
+        given += lane_set_count(&done[r]);
+    RM_ASSERT(given == lane_set_count(&kept), "%d lanes are somebody's, and %d are kept", given,
+              lane_set_count(&kept));
     return kept;
 }
 

@@ -55,6 +55,7 @@ static void span(rm_time t, char out[24])
 
 static void how_often(int64_t losses, char out[40])
 {
+    RM_ASSERT(losses >= 0, "all were lost %lld times", (long long)losses);
     if (losses == 1)
         snprintf(out, 40, "once");
     else
@@ -69,6 +70,8 @@ void interval_sentence(const struct interval_facts *f, char *out, size_t size)
     span(f->observed, seen);
     span(f->safe, safe);
     how_often(f->losses, times);
+    RM_ASSERT((limit == INTERVAL_FIRST) == !f->measured, "limit %d, and a save costs %lld ns", (int)limit,
+              (long long)f->stall);
     if (limit == INTERVAL_FIRST) {
         snprintf(out, size, "every %s: what a save costs is not known yet", every);
         return;

@@ -19,11 +19,14 @@ void leave_times_add(struct leave_times *times, rm_time took)
 
 rm_time leave_with_margin(rm_time takes)
 {
+    RM_ASSERT(takes >= 0, "a margin over %lld ns", (long long)takes);
     return (rm_time)(margin * (double)takes);
 }
 
 rm_time leave_times_margin(const struct leave_times *times, rm_time step)
 {
+    RM_ASSERT(times->count >= 0 && times->count <= LEAVES_KEPT, "%d leaves are kept, of %d", times->count,
+              LEAVES_KEPT);
     rm_time longest = times->count ? 0 : unmeasured;
     for (int i = 0; i < times->count; i++)
         longest = rm_later(longest, times->took[i]);

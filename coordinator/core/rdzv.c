@@ -149,6 +149,7 @@ static struct rdzv_worker *by_conn(struct rdzv *st, int conn)
  * was not told to go by this coordinator has no answer of it: another one may run the program by now. */
 static void on_heartbeat(const struct turn *turn, struct rdzv_worker *w, const struct msg_heartbeat *h)
 {
+    RM_ASSERT(w->presence == PRESENT, "worker %d beats, and is not here", rdzv_index(turn->st, w));
     bool moves = h->bytes != w->bytes || h->counter != w->counter;
     if (moves)
         w->moved = turn->now;
@@ -212,6 +213,8 @@ static void doubt_states(struct rdzv *st, const struct message *m)
  * it added (CLASS_MACHINE) is, unless a drill did. */
 static void state_differs(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
 {
+    RM_ASSERT(f->kind == FAULT_PROOF || f->kind == FAULT_LINEAGE, "a state differs by a fault of kind %d",
+              (int)f->kind);
     bool proof = f->kind == FAULT_PROOF, ordered = proof && w->act == CAUSE_RING_ERROR;
     bool again = !generation_compare(w->owned_up, turn->st->ring);
     turn->st->exact &= proof;
@@ -266,6 +269,7 @@ static void trainer_ended(const struct turn *turn, struct rdzv_worker *w, const 
 static void on_fault(const struct turn *turn, struct rdzv_worker *w, const struct message *m)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(w->presence == PRESENT, "worker %d tells a fault, and is not here", rdzv_index(st, w));
     const struct msg_fault *f = &m->fault;
     bool mine = w->rank >= 0 && generation_compare(m->generation, st->ring) == 0;
     if (f->kind == FAULT_PROOF)
@@ -410,6 +414,7 @@ static bool is_behind_the_end(const struct rdzv *st, const struct message *m)
 static void on_message(const struct turn *turn, const struct rdzv_event *event)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(event->message, "connection %d brings nothing", event->conn);
     const struct message *m = event->message;
     struct rdzv_worker *w = by_conn(st, event->conn); /* NULL: refused or replaced */
     if (is_behind_the_end(st, m))
@@ -426,6 +431,7 @@ static void on_message(const struct turn *turn, const struct rdzv_event *event)
 
 static void forgive(rm_time *since, rm_time pause)
 {
+    RM_ASSERT(pause >= 0, "a pause of %lld ns", (long long)pause);
     *since += *since == RM_NEVER ? 0 : pause;
 }
 

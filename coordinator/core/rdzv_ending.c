@@ -17,6 +17,8 @@
 static void release_all(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->state == RDZV_FINISHED || st->state == RDZV_FAILED, "all are let go in state %s",
+              rdzv_state_name(st->state));
     rdzv_send(turn, MSG_RELEASE)->release.over = true;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
@@ -33,6 +35,8 @@ static void release_all(const struct turn *turn)
 
 static void tell_skipped(const struct turn *turn)
 {
+    RM_ASSERT(turn->st->state == RDZV_FINISHED, "who came too late is told in state %s",
+              rdzv_state_name(turn->st->state));
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &turn->st->worker[i];
         if (w->presence == PRESENT && w->rank < 0 && !w->leaving && !w->released)

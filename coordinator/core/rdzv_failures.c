@@ -76,6 +76,7 @@ void rdzv_count_program_failure(const struct turn *turn, struct rdzv_worker *w, 
     struct rdzv *st = turn->st;
     int index = rdzv_index(st, w);
     add_failure(turn, index);
+    RM_ASSERT(st->failures > 0, "a failure of worker %d is none of %d", index, st->failures);
     rdzv_tell_worker(turn, TELL_WORKER_FAILED, index, why);
     if (st->failures > st->settings.max_restarts)
         too_many(st, index, why);
@@ -87,6 +88,7 @@ void rdzv_count_failure(const struct turn *turn, struct rdzv_worker *w, const ch
     if (w->quarantine[0])
         return;
     int index = rdzv_index(st, w), own = add_failure(turn, index);
+    RM_ASSERT(own >= 1 && st->failures >= 1, "%d failures of worker %d, of %d", own, index, st->failures);
     rdzv_tell_worker(turn, TELL_WORKER_FAILED, index, why);
     if (own > st->settings.max_restarts)
         quarantine(turn, w, own, why);
@@ -113,6 +115,7 @@ void rdzv_not_finite(const struct turn *turn, struct rdzv_worker *w, const struc
 /* Another one was in the ring and does not say so; who is gone can't be asked. */
 static bool others_were_there(const struct rdzv *st, int but)
 {
+    RM_ASSERT(but >= 0 && but < RM_WORKERS_MAX, "others than worker %d", but);
     bool others = false;
     for (int r = 0; r < st->world; r++)
         others = others || (st->worker[st->member[r]].presence == PRESENT && st->member[r] != but);

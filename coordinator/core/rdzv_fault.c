@@ -113,6 +113,7 @@ rm_time fault_pause(int times)
 
 static bool is_due(const struct fault_facts *f, enum bound bound)
 {
+    RM_ASSERT((unsigned)bound <= AT_ONCE_IN_RUN, "a fault has bound %d", (int)bound);
     switch (bound) {
     case AT_ONCE:
     case AT_ONCE_IN_RUN:
@@ -161,6 +162,7 @@ static enum fault_remedy remedy_of(const struct fault_facts *f)
 
 struct fault_decision fault_decide(const struct fault_facts *f)
 {
+    RM_ASSERT(f->times >= 1, "what is done after %d failures", f->times);
     return (struct fault_decision){.remedy = remedy_of(f),
                                    .pause = fault_pause(f->times),
                                    .exit_code = f->exit_code ? f->exit_code : EXIT_MACHINE};
@@ -175,6 +177,7 @@ static const char *remedy_words(enum fault_remedy remedy)
 {
     static const char *const words[] = {"waits", "another one does it", "this worker is left out",
                                         "the checkpoint is refused", "the job ends"};
+    RM_ASSERT((unsigned)remedy < sizeof words / sizeof *words, "remedy %d has no words", (int)remedy);
     return words[remedy];
 }
 
@@ -183,6 +186,7 @@ static const char *after(enum bound bound)
     static const char *const words[] = {"at once", "after 30 s",
                                         "after `checkpoint.endTimeout` of a run; never in pods",
                                         "at once in a run; in pods this worker is left out"};
+    RM_ASSERT((unsigned)bound < sizeof words / sizeof *words, "bound %d has no words", (int)bound);
     return words[bound];
 }
 
@@ -196,6 +200,7 @@ static bool same_rule(const struct rule *a, const struct rule *b)
 /* Classes with one rule share a line. */
 static void print_place(enum fault_where where, struct str *out)
 {
+    RM_ASSERT((unsigned)where < FAULT_PLACES, "place %d has no row", (int)where);
     for (int c = 0; c < FAULT_CLASSES; c++) {
         const struct rule *r = &rules[where][c];
         bool printed = false;

@@ -75,6 +75,7 @@ static bool is_other_bundle(const struct rdzv *st, int worker, const char *finge
 static bool computes_other_bits(const struct rdzv *st, int worker, const char *fingerprint, const char *probe,
                                 struct msg_abandon *ret)
 {
+    RM_ASSERT(worker >= 0 && worker < RM_WORKERS_MAX, "the bits of worker %d", worker);
     bool other_kind = other_bits_matter(st, fingerprint);
     if (!other_kind && !(must_fit(st) && other_probe(st, probe)))
         return false;
@@ -130,6 +131,8 @@ static bool send_misfits_away(const struct turn *turn)
         if (!may_take_part || !(sees_other_data(st, i, w->data_sha256, &no) ||
                                 computes_other_bits(st, i, w->fingerprint, w->probe, &no)))
             continue;
+        RM_ASSERT(no.why[0] && no.exit_code != EXIT_DONE, "worker %d does not fit, and is told '%s'", i,
+                  no.why);
         rdzv_tell_worker(turn, TELL_WORKER_REFUSED, i, no.why);
         rdzv_send_one(turn, w, MSG_ABANDON)->abandon = no;
         rdzv_lose(turn, w, no.why);
@@ -141,6 +144,7 @@ static bool send_misfits_away(const struct turn *turn)
 /* Another one whose bits are the job's: of those who hold a state, or of any that are here. */
 static bool somebody_counts(const struct rdzv *st, int but, bool holders)
 {
+    RM_ASSERT(but >= -1 && but < RM_WORKERS_MAX, "others than worker %d", but);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
         /* by its memory, also while it has no trainer that could say so */
@@ -165,6 +169,7 @@ static void take_data(struct rdzv *st, const struct msg_hello *h)
 static void learn_hello(const struct turn *turn, const struct msg_hello *h)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(h->worker >= 0 && h->worker < RM_WORKERS_MAX, "a hello of worker %d", h->worker);
     if (!h->trainer_pid || (st->fingerprint[0] && somebody_counts(st, h->worker, h->state.held)))
         return;
     if (h->state.held || !st->data_of_checkpoint)
@@ -196,6 +201,7 @@ static int how_many_say(const struct rdzv *st, const char *this,
         const struct rdzv_worker *w = &st->worker[i];
         count += w->presence == PRESENT && w->trainer_pid && !strcmp(says(w), this);
     }
+    RM_ASSERT(count <= RM_WORKERS_MAX, "%d workers say the same", count);
     return count;
 }
 
@@ -248,6 +254,7 @@ static int who_are_believed(const struct rdzv *st)
 static void weigh_data(const struct turn *turn, const struct msg_hello *h)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(h->trainer_pid, "worker %d has no trainer that sees data", h->worker);
     if (!strcmp(h->data_sha256, st->data_sha256)) {
         set_remove(&st->other_data.by, h->worker);
         st->data_files = h->data_files;
@@ -321,6 +328,7 @@ static bool is_foreign(const struct rdzv *st, const struct msg_hello *h, struct 
 bool rdzv_is_unfit(const struct turn *turn, const struct msg_hello *h, struct msg_abandon *ret)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(!ret->why[0], "worker %d is refused before it is looked at: %s", h->worker, ret->why);
     if (is_foreign(st, h, ret))
         return true;
     learn_hello(turn, h);

@@ -21,6 +21,8 @@ static bool sees(const struct rdzv_worker *w, const char *folder)
 
 static int64_t newest_of(const struct rdzv *st, const struct rdzv_worker *w)
 {
+    RM_ASSERT(w->list.count >= 0 && w->list.count <= RM_CHECKPOINTS_LISTED, "a list of %d checkpoints",
+              w->list.count);
     int64_t newest = -1;
     for (int i = 0; i < w->list.count; i++) {
         const struct msg_checkpoint *c = &w->list.checkpoint[i];
@@ -47,6 +49,8 @@ static struct weight weigh(const struct rdzv *st, const char *folder)
         sum.workers++;
         sum.newest = newest > sum.newest ? newest : sum.newest;
     }
+    RM_ASSERT(sum.workers || sum.newest < 0, "nobody sees a folder, and step %" PRId64 " is in it",
+              sum.newest);
     return sum;
 }
 

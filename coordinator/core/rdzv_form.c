@@ -33,6 +33,7 @@ static const rm_time saved_long_ago = 30 * 86400 * RM_S; /* more than any checkp
 
 static int before(const struct rdzv *st, int a, int b)
 {
+    RM_ASSERT(a != b && a >= 0 && b >= 0, "worker %d before worker %d", a, b);
     int ra = st->worker[a].old_rank, rb = st->worker[b].old_rank;
     return ra != rb ? ra < rb : a < b;
 }
@@ -62,6 +63,7 @@ static struct worker_set who_missed(const struct rdzv *st)
         else
             others++;
     }
+    RM_ASSERT(held.held || set_is_empty(missed), "%d have missed what nobody holds", set_count(missed));
     return others > 0 && others >= st->settings.workers_min ? missed : (struct worker_set){0};
 }
 
@@ -148,6 +150,7 @@ rm_time rdzv_given_from(const struct rdzv *st)
 
 static bool one_gives_in_time(const struct rdzv *st, const struct msg_state *resume)
 {
+    RM_ASSERT(resume->held, "who gives step %" PRId64 ", which nobody holds", resume->step);
     for (int i = 0; i < RM_WORKERS_MAX; i++)
         if (may_serve(st, &st->worker[i], resume) && rdzv_gives_in_time(st, &st->worker[i]))
             return true;
@@ -159,6 +162,8 @@ enum beside { BESIDE_NONE, BESIDE_PAUSED, BESIDE_MAY_SERVE, BESIDE_IN_TIME };
 
 static enum beside how_it_stands(const struct rdzv *st, int worker, const struct msg_state *resume)
 {
+    RM_ASSERT(resume->held && worker >= 0 && worker < RM_WORKERS_MAX, "how worker %d gives step %" PRId64,
+              worker, resume->step);
     const struct rdzv_worker *w = &st->worker[worker];
     bool reached = set_is_empty(rdzv_pairs_in_ring(st, worker)) || st->pairs.too_few;
     if (!stands_beside(st, w, resume) || !reached)
@@ -171,6 +176,7 @@ static enum beside how_it_stands(const struct rdzv *st, int worker, const struct
 static void add_who_stands_beside(struct rdzv *st, struct msg_form *f, const struct msg_state *resume,
                                   enum beside least)
 {
+    RM_ASSERT(least > BESIDE_NONE, "everybody gives step %" PRId64 " from outside the ring", resume->step);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         if (how_it_stands(st, i, resume) < least)
             continue;
@@ -214,6 +220,7 @@ static enum msg_role role_of(const struct rdzv *st, const struct rdzv_worker *w,
 
 static void drop_sources_if_unused(struct rdzv *st, struct msg_form *f)
 {
+    RM_ASSERT(f->count == st->world, "a form for %d of a ring of %d", f->count, st->world);
     for (int i = 0; i < f->count; i++) {
         if (f->member[i].role == ROLE_CATCH_UP || f->member[i].role == ROLE_RECEIVE)
             return;
@@ -338,6 +345,7 @@ void rdzv_form(const struct turn *turn)
 void rdzv_ready(const struct turn *turn, struct rdzv_worker *w, const struct message *m)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(w->presence == PRESENT, "worker %d is ready, and is not here", rdzv_index(st, w));
     if (st->state == RDZV_RECOVERING)
         rdzv_recover_ready(st, w, m);
     if (w->rank < 0 || generation_compare(m->generation, st->ring) != 0)
@@ -362,6 +370,7 @@ void rdzv_ready(const struct turn *turn, struct rdzv_worker *w, const struct mes
 
 static bool all_ready(const struct rdzv *st)
 {
+    RM_ASSERT(st->world > 0, "a ring of nobody is ready, in state %s", rdzv_state_name(st->state));
     for (int r = 0; r < st->world; r++) {
         if (!st->worker[st->member[r]].ready)
             return false;
@@ -399,6 +408,7 @@ static const double newest = 0.5; /* its weight beside what was measured before 
 /* How long the slowest of those waited who were given a whole state. */
 static void measure_handing(struct rdzv *st)
 {
+    RM_ASSERT(st->form.count == st->world, "a ring of %d was told of %d members", st->world, st->form.count);
     rm_time took = 0;
     for (int r = 0; r < st->world; r++)
         if (st->form.member[r].role == ROLE_RECEIVE)
@@ -506,6 +516,7 @@ void rdzv_settle_forming(const struct turn *turn)
 
 rm_time rdzv_forming_until(const struct rdzv *st)
 {
+    RM_ASSERT(st->state == RDZV_FORMING, "a ring is waited for in state %s", rdzv_state_name(st->state));
     if (rdzv_load_decides_at(st) != RM_NEVER)
         return rdzv_load_decides_at(st);
     rm_time at = st->turned + st->settings.form_timeout, way = rdzv_leave_gives_way_at(st);

@@ -45,6 +45,7 @@ static bool holder_returns(const struct rdzv *st)
 static void too_few(const struct turn *turn, const char *how)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->state == RDZV_GATHERING, "too few are here in state %s", rdzv_state_name(st->state));
     char reason[RM_WHY_MAX];
     rdzv_describe_missing(st, reason, sizeof reason);
     rdzv_give_up(st, EXIT_TOO_FEW, "%s%s", reason, how);
@@ -64,6 +65,8 @@ static void settle_ending(const struct turn *turn)
 /* An interrupt after the last step has nothing to cut short: only the final checkpoint is left to write. */
 static void forget_moot_interrupt(struct rdzv *st)
 {
+    RM_ASSERT(st->state == RDZV_GATHERING || st->state == RDZV_QUIESCING, "an interrupt is moot in state %s",
+              rdzv_state_name(st->state));
     struct msg_state best = rdzv_best_state(st);
     bool alone = st->ending.interrupted && st->ending.exit_code == EXIT_INTERRUPTED;
     if (alone && best.held && best.step >= st->settings.steps && rdzv_candidates(st) > 0)
@@ -117,6 +120,8 @@ static rm_time say_who_does_not_end_at(const struct rdzv *st)
 static void say_who_does_not_end(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->state == RDZV_GATHERING || st->state == RDZV_QUIESCING, "who does not end in state %s",
+              rdzv_state_name(st->state));
     for (int i = 0; i < RM_WORKERS_MAX && turn->now >= say_who_does_not_end_at(st); i++) {
         char reason[RM_WHY_MAX];
         const struct rdzv_worker *w = &st->worker[i];
@@ -133,6 +138,8 @@ static void say_who_does_not_end(const struct turn *turn)
  * they hold is more than a checkpoint has, and the table of faults has a bound for them. */
 static bool awaits_source(const struct turn *turn)
 {
+    RM_ASSERT(turn->st->state == RDZV_GATHERING, "a source is waited for in state %s",
+              rdzv_state_name(turn->st->state));
     if (turn->now >= rdzv_given_from(turn->st))
         return false;
     rdzv_tell_waiting(turn);
@@ -141,6 +148,8 @@ static bool awaits_source(const struct turn *turn)
 
 static bool is_saved_first(const struct turn *turn)
 {
+    RM_ASSERT(turn->st->state == RDZV_GATHERING, "a leave is saved before a ring in state %s",
+              rdzv_state_name(turn->st->state));
     const struct rdzv *st = turn->st;
     struct msg_state best = rdzv_best_state(st);
     enum leave_choice first = rdzv_leave_before_ring(st);
@@ -194,6 +203,7 @@ void rdzv_settle_gathering(const struct turn *turn)
 
 rm_time rdzv_gathering_until(const struct rdzv *st)
 {
+    RM_ASSERT(st->state == RDZV_GATHERING, "workers are waited for in state %s", rdzv_state_name(st->state));
     const struct rdzv_settings *s = &st->settings;
     if (!enough(st) && follows_until(st) > st->accounted)
         return follows_until(st);
@@ -216,6 +226,7 @@ rm_time rdzv_gathering_until(const struct rdzv *st)
  * a latecomer. */
 static bool still_stopping(const struct rdzv *st, rm_time now)
 {
+    RM_ASSERT(st->state == RDZV_QUIESCING, "who still stops in state %s", rdzv_state_name(st->state));
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
         bool awaited = w->must_stop && w->presence != ABSENT && w->trainer_pid;
@@ -273,6 +284,7 @@ void rdzv_settle_quiescing(const struct turn *turn)
 
 rm_time rdzv_quiescing_until(const struct rdzv *st)
 {
+    RM_ASSERT(st->state == RDZV_QUIESCING, "answers are waited for in state %s", rdzv_state_name(st->state));
     rm_time at = say_who_does_not_end_at(st);
     if (at <= st->accounted)
         at = RM_NEVER; /* it is said */

@@ -31,6 +31,7 @@ void rdzv_account(const struct turn *turn)
 
 struct rdzv_goodput rdzv_goodput(const struct rdzv *st, rm_time now)
 {
+    RM_ASSERT(now >= st->accounted, "where the time went %lld ns ago", (long long)(st->accounted - now));
     struct rdzv_goodput g = st->goodput;
     if (st->state == RDZV_TRAINING && !st->recovery.active)
         g.productive += now - st->accounted;

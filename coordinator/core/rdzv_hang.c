@@ -30,6 +30,7 @@ static const rm_time least_fresh = RM_S / 2;     /* a waiting trainer beats ten 
 
 static rm_time patience(const struct rdzv *st)
 {
+    RM_ASSERT(st->median_step >= 0, "a step takes %lld ns", (long long)st->median_step);
     /* heartbeats are all that shows of a program, and each comes by two clocks */
     if (st->settings.program)
         return rm_later(least_patience,
@@ -75,6 +76,7 @@ static bool waits_for_member(const struct rdzv *st, const struct rdzv_worker *w)
 /* It has nothing more to do here. */
 static bool is_done(const struct rdzv *st, const struct rdzv_worker *w)
 {
+    RM_ASSERT(w->rank >= 0, "worker %d is no member that could be done", rdzv_index(st, w));
     return st->state == RDZV_QUIESCING ? w->stopped_round == st->round : w->finished;
 }
 
@@ -140,6 +142,8 @@ static bool is_circle(const struct turn *turn)
     if (st->circled == RM_NEVER || st->circled < st->turned || slow)
         st->circled = turn->now;
     st->circle_came = came;
+    RM_ASSERT(st->circled <= turn->now, "all wait since %lld ns from now",
+              (long long)(st->circled - turn->now));
     return turn->now - st->circled >= 2 * fresh(st);
 }
 
@@ -176,6 +180,7 @@ static struct rdzv_worker *culprit(const struct turn *turn, struct rdzv_worker *
             stillest = w;
     }
     if (!stillest && !working && waiting) {
+        RM_ASSERT(behind, "%d wait in a ring of %d, and nobody is behind", waiting, st->world);
         struct rdzv_worker *end = end_of_chain(st, behind);
         bool circle = is_circle(turn), nobody_hangs = waits_for_member(st, end);
         *ret_behind = circle && nobody_hangs && waits_for_member(st, behind) ? behind : NULL;
@@ -244,6 +249,7 @@ static bool hears_nobody(const struct turn *turn)
     rm_time newest = 0;
     for (int r = 0; r < st->world; r++)
         newest = rm_later(newest, st->worker[st->member[r]].heard);
+    RM_ASSERT(newest <= turn->now, "a member is heard %lld ns from now", (long long)(newest - turn->now));
     return turn->now - newest > SILENT_BEATS * st->settings.heartbeat;
 }
 
@@ -284,6 +290,7 @@ static bool owes_answer(const struct rdzv_worker *w)
  * formed stood still for formTimeout already, by the same counter. */
 static rm_time answer_at(const struct rdzv *st, const struct rdzv_worker *w)
 {
+    RM_ASSERT(w->asked != RM_NEVER, "worker %d owes no answer", rdzv_index(st, w));
     rm_time since = rm_later(w->turned, w->asked);
     bool was_late = w->slowness > 0 && since == w->asked;
     return since + (ANSWER_FORMINGS - was_late) * st->settings.form_timeout;

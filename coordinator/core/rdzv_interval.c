@@ -67,6 +67,7 @@ void rdzv_interval_again(const struct turn *turn, const struct rdzv_worker *w)
 /* It grows with each hour without a loss: nobody needs to hear of each second. */
 static bool is_news(const struct rdzv_interval *i, rm_time every)
 {
+    RM_ASSERT(every > 0, "%lld ns between two checkpoints", (long long)every);
     rm_time difference = every > i->every ? every - i->every : i->every - every;
     return !i->every || i->known.losses != i->reason.losses || difference >= i->every / 10;
 }
@@ -77,6 +78,8 @@ static bool choose_interval(const struct turn *turn)
     enum interval_limit limit;
     struct interval_facts f = rdzv_interval_facts(turn->st, turn->now);
     rm_time every = interval_choose(&f, &limit);
+    RM_ASSERT(every <= turn->st->settings.max_loss, "%lld ns between two checkpoints, of %lld",
+              (long long)every, (long long)turn->st->settings.max_loss);
     if (!is_news(i, every))
         return false;
     i->every = every;
@@ -106,6 +109,7 @@ static void count_loss(struct rdzv *st)
 void rdzv_interval_begins(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->world > 0, "a ring of %d is told when to save", st->world);
     if (!st->settings.max_loss)
         return;
     count_loss(st);
@@ -117,6 +121,7 @@ void rdzv_interval_begins(const struct turn *turn)
 
 static void average(double *value, double now, double weight)
 {
+    RM_ASSERT(weight > 0 && weight <= 1 && now >= 0, "a mean of %g with weight %g", now, weight);
     *value = *value > 0 ? (1 - weight) * *value + weight * now : now;
 }
 
@@ -204,6 +209,8 @@ void rdzv_interval_published(const struct turn *turn, int64_t step)
     struct rdzv *st = turn->st;
     if (!st->interval.saving.step || step != st->interval.saving.step)
         return;
+    RM_ASSERT(st->interval.saving.made <= turn->now, "step %lld is made %lld ns from now", (long long)step,
+              (long long)(st->interval.saving.made - turn->now));
     if (st->outage.on)
         st->interval.saving.step = 0; /* it was the store that took its time */
     else

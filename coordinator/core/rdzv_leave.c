@@ -41,6 +41,8 @@ void rdzv_leave_announced(const struct turn *turn, struct rdzv_worker *w)
     rdzv_say(st, "worker %d leaves: %s", rdzv_index(st, w), w->leaving_reason);
     if (w->leave_until != RM_NEVER && w->rank >= 0)
         rdzv_stop_sooner(turn);
+    RM_ASSERT(st->leave_asked <= st->leave_said, "the first leave is asked for %lld ns behind the newest",
+              (long long)(st->leave_asked - st->leave_said));
 }
 
 /* Notices of one pool that come later than this are another taking. */
@@ -61,6 +63,7 @@ static void note_ahead(struct rdzv *st, const char *pool, rm_time now)
     struct rdzv_ahead *oldest = st->ahead;
     for (int i = 1; i < RDZV_AHEAD_MAX; i++)
         oldest = st->ahead[i].at < oldest->at ? &st->ahead[i] : oldest;
+    RM_ASSERT(oldest->at <= now, "a save was begun %lld ns from now", (long long)(oldest->at - now));
     oldest->at = now;
     text_copy(oldest->pool, sizeof oldest->pool, pool);
 }
@@ -68,6 +71,8 @@ static void note_ahead(struct rdzv *st, const char *pool, rm_time now)
 /* The newest is older than another one takes. */
 static bool is_worth_a_save(const struct rdzv *st, rm_time now)
 {
+    RM_ASSERT(st->saved_at <= now, "the newest checkpoint was published %lld ns from now",
+              (long long)(st->saved_at - now));
     bool saves = st->state == RDZV_TRAINING && !st->settings.program && !st->settings.leave_unsaved;
     bool old = now - st->saved_at > leave_takes(&st->save_speed, st->world);
     return saves && st->told > st->saved && old;
@@ -110,6 +115,8 @@ void rdzv_leaving(const struct turn *turn, struct rdzv_worker *w, const struct m
         until = rdzv_machine_holds_until(st, w) + least_lead;
     if (!rdzv_is_going(w) || until > w->leave_until)
         st->given_up = -1; /* with that time it may be saved */
+    RM_ASSERT(until > turn->now, "worker %d goes %lld ns ago", rdzv_index(st, w),
+              (long long)(turn->now - until));
     w->leave_until = until;
     text_copy(w->leaving_reason, sizeof w->leaving_reason, l->reason);
     if ((!l->trains_on && !held) || w->leaving || w->leave_until == RM_NEVER) {
@@ -202,12 +209,14 @@ static const double longest = 365 * 86400.0; /* s; at a worker's word it may com
 
 static rm_time takes(const struct rdzv_save_speed *v, double rate)
 {
+    RM_ASSERT(v->bytes > 0 && rate > 0, "%" PRId64 " bytes at %g a second", v->bytes, rate);
     double seconds = (double)v->bytes / rate;
     return (rm_time)((seconds < longest ? seconds : longest) * RM_S);
 }
 
 static rm_time to_write(const struct rdzv_save_speed *v, int writers)
 {
+    RM_ASSERT(writers > 0, "a checkpoint that %d write", writers);
     return takes(v, v->writer * writers);
 }
 
@@ -224,6 +233,7 @@ rm_time leave_takes(const struct rdzv_save_speed *v, int writers)
 /* How many of those who go have that time. */
 static int have(const struct leave_facts *f, rm_time time)
 {
+    RM_ASSERT(f->going >= 0 && f->going <= RM_WORKERS_MAX, "%d workers go", f->going);
     int n = 0;
     for (int i = 0; i < f->going; i++)
         n += f->left[i] == RM_NEVER || f->left[i] >= time;
@@ -233,6 +243,7 @@ static int have(const struct leave_facts *f, rm_time time)
 /* The fewer write, the longer each part takes: of the numbers that do it in time the largest. */
 int leave_writers(const struct leave_facts *f)
 {
+    RM_ASSERT(f->staying >= 0 && f->going >= 0, "%d stay, and %d go", f->staying, f->going);
     if (!is_measured(&f->speed))
         return f->going;
     for (int n = f->going; n > 0; n--) {
@@ -275,6 +286,8 @@ static int what_stands(const struct leave_facts *f, char *out, size_t size)
 
 void leave_sentence(const struct leave_facts *f, enum leave_choice choice, char *out, size_t size)
 {
+    RM_ASSERT(choice == LEAVE_FINISH || choice == LEAVE_TOO_LATE || choice == LEAVE_OFF,
+              "step %" PRId64 " is not saved by choice %d", f->step, (int)choice);
     char stands[120];
     rm_time most = 0;
     for (int i = 0; i < f->going; i++)
@@ -301,10 +314,12 @@ static void measure_rate(double *rate, int64_t bytes, rm_time took)
         return;
     double now = (double)bytes * RM_S / (double)took;
     *rate = *rate > 0 ? (1 - newest) * *rate + newest * now : now;
+    RM_ASSERT(*rate > 0, "%" PRId64 " bytes in %lld ns", bytes, (long long)took);
 }
 
 void rdzv_measure_slice(struct rdzv *st, const struct msg_checkpointed *c)
 {
+    RM_ASSERT(c->count >= 0 && c->count <= MSG_PIECES_PER_PART, "a part of %d pieces", c->count);
     int64_t bytes = 0;
     for (int i = 0; i < c->count; i++)
         bytes += c->piece[i].bytes;
@@ -319,6 +334,7 @@ void rdzv_measure_publishing(struct rdzv *st, const struct msg_published *p)
 
 static void count_holder(const struct rdzv_worker *w, rm_time now, struct leave_facts *f)
 {
+    RM_ASSERT(f->going < RM_WORKERS_MAX, "%d workers go, and one more", f->going);
     rm_time left = w->leave_until == RM_NEVER ? RM_NEVER : w->leave_until > now ? w->leave_until - now : 0;
     if (rdzv_is_going(w))
         f->left[f->going++] = left;
@@ -350,6 +366,7 @@ static struct leave_facts facts_of(const struct rdzv *st, const struct msg_state
         if (rdzv_usable(st, w) && msg_state_equal(&w->state, state))
             count_holder(w, st->accounted, &f);
     }
+    RM_ASSERT(f.going + f.staying <= RM_WORKERS_MAX, "%d workers go, and %d stay", f.going, f.staying);
     return f;
 }
 
@@ -361,6 +378,7 @@ struct worker_set rdzv_leave_no_writers(const struct turn *turn, const struct ms
     int n = leave_writers(&f);
     if (!state->held || n < 0 || n >= f.going)
         return out; /* all of them, also in vain: who asks has decided */
+    RM_ASSERT(is_measured(&f.speed), "%d of %d write, at no speed", n, f.going);
     rm_time least = leave_with_margin(to_write(&f.speed, f.staying + (n > 0 ? n : 1)));
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
@@ -373,6 +391,7 @@ struct worker_set rdzv_leave_no_writers(const struct turn *turn, const struct ms
 /* Members of a ring that is formed now would have to be given this state. */
 static bool has_to_be_given(const struct rdzv *st, const struct msg_state *state)
 {
+    RM_ASSERT(state->held, "step %" PRId64 " is given by nobody", state->step);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
         if (rdzv_candidate(st, w) && !msg_state_equal(&w->state, state))
@@ -395,6 +414,7 @@ enum leave_choice rdzv_leave_before_ring(const struct rdzv *st)
  * is not known. */
 static rm_time held_until(const struct rdzv *st, const struct msg_state *state, int *ret_holders)
 {
+    RM_ASSERT(state->held, "step %" PRId64 " is held by nobody", state->step);
     rm_time last = 0;
     *ret_holders = 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
@@ -456,6 +476,8 @@ bool rdzv_leave_gives_way(const struct turn *turn)
 bool rdzv_leaves_unsaved(const struct turn *turn, const struct msg_state *state)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(state->held && state->step > st->saved, "step %" PRId64 " is not saved, and %" PRId64 " is",
+              state->step, st->saved);
     if (st->given_up == state->step)
         return true;
     struct leave_facts f = facts_of(st, state);
@@ -504,11 +526,14 @@ bool rdzv_brings_more(const struct rdzv *st, const struct rdzv_worker *w)
 /* One that leaves is asked for what it holds as any other. */
 static bool is_about_to_answer(const struct rdzv *st, const struct rdzv_worker *w)
 {
+    RM_ASSERT(st->state == RDZV_GATHERING, "worker %d is about to answer in state %s", rdzv_index(st, w),
+              rdzv_state_name(st->state));
     return rdzv_brings_more(st, w) && st->accounted < st->state_since + st->settings.start_timeout;
 }
 
 static bool needed_to_the_end(const struct rdzv *st, const struct rdzv_worker *w)
 {
+    RM_ASSERT(w->leaving && !w->released, "worker %d does not leave", rdzv_index(st, w));
     if (w->rank >= 0 && st->state != RDZV_GATHERING)
         return true;
     if (w->serving || st->state == RDZV_RECOVERING || st->state == RDZV_QUIESCING || st->state == RDZV_SAVING)
@@ -541,6 +566,8 @@ rm_time rdzv_leave_let_go_at(const struct rdzv *st)
 static void measure_leave(const struct turn *turn, struct rdzv_worker *w)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(w->released && w->leave_began <= turn->now, "worker %d leaves since %lld ns from now",
+              rdzv_index(st, w), (long long)(w->leave_began - turn->now));
     bool handed = w->state.held && w->state.step == st->given_up;
     if (w->leave_began && st->saved_at <= w->leave_began && !handed)
         leave_times_add(&st->leave_times, turn->now - w->leave_began);
@@ -568,6 +595,8 @@ void rdzv_release_leavers(const struct turn *turn)
 /* Who announced a leave and is let go only by the end: told before that, which is the last word. */
 void rdzv_tell_left(const struct turn *turn)
 {
+    RM_ASSERT(turn->st->state == RDZV_FINISHED || turn->st->state == RDZV_FAILED,
+              "all leaves are told in state %s", rdzv_state_name(turn->st->state));
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &turn->st->worker[i];
         if (w->presence == PRESENT && w->leaving && !w->released && w->old_rank != INT_MAX)

@@ -90,6 +90,8 @@ void rdzv_heard(const struct turn *turn, struct rdzv_worker *w, const struct msg
 static bool call_in(const struct turn *turn, enum rdzv_listening which)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(which == LISTENING_NOW || which == LISTENING_HOLDS, "who is called in does not listen: %d",
+              (int)which);
     bool any = false;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];

@@ -41,4 +41,5 @@ void rdzv_listen_trains(struct rdzv_worker *w)
         w->listened++;
         w->listening = w->listened < LEFT_OUT_MOST ? LISTENING_NOT : LISTENING_CANT;
     }
+    RM_ASSERT(w->listening != LISTENING_OVER, "rank %d was called in, and the others have gone on", w->rank);
 }

@@ -12,6 +12,7 @@
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_remedy.h"
 #include "coordinator/core/rdzv_resume.h"
+#include "coordinator/core/rdzv_states.h"
 #include "coordinator/core/rdzv_trouble.h"
 #include "coordinator/core/rdzv_waiting.h"
 #include "coordinator/core/rdzv_who.h"
@@ -67,6 +68,8 @@ void rdzv_list_fault(const struct turn *turn, struct rdzv_worker *w, const struc
 
 static bool lists(const struct rdzv_worker *w, const struct msg_state *s)
 {
+    RM_ASSERT(s->held && w->list.count <= RM_CHECKPOINTS_LISTED, "step %" PRId64 " in a list of %d", s->step,
+              w->list.count);
     for (int i = 0; i < w->list.count; i++) {
         if (rdzv_is_of(&w->list.checkpoint[i], s))
             return true;
@@ -89,6 +92,7 @@ static void blame_folder(const struct turn *turn, struct rdzv_worker *w)
 
 void rdzv_listed(const struct turn *turn, struct rdzv_worker *w, const struct msg_checkpoints *list)
 {
+    RM_ASSERT(w->presence == PRESENT, "worker %d lists, and is not here", rdzv_index(turn->st, w));
     bool old = w->list_is_old;
     w->list = *list;
     w->list_is_old = false;
@@ -150,6 +154,7 @@ static void misses(const struct turn *turn, int worker, const char *what)
 
 static void agree(struct rdzv *st)
 {
+    RM_ASSERT(st->lists_differ >= 0, "lists differ %d times", st->lists_differ);
     st->lists_differ = 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
@@ -200,6 +205,7 @@ static bool lists_agree(const struct turn *turn)
 
 static const struct msg_checkpoint *listed(const struct rdzv *st, const struct msg_state *checkpoint)
 {
+    RM_ASSERT(checkpoint->held, "step %" PRId64 " is in a list, and there is none", checkpoint->step);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct msg_checkpoints *list = &st->worker[i].list;
         for (int j = 0; rdzv_candidate(st, &st->worker[i]) && j < list->count; j++) {
@@ -241,6 +247,8 @@ static bool is_to_say_its_folder(const struct rdzv *st, const struct rdzv_worker
 void rdzv_ask_folders(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->state != RDZV_FINISHED && st->state != RDZV_FAILED, "folders are asked for in state %s",
+              rdzv_state_name(st->state));
     rdzv_folders_forget(st);
     bool differ = rdzv_folders_differ(st);
     for (int i = 0; i < RM_WORKERS_MAX && st->folder[0]; i++) {
@@ -255,6 +263,8 @@ void rdzv_ask_folders(const struct turn *turn)
 bool rdzv_ask_lists(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->state == RDZV_GATHERING || st->state == RDZV_QUIESCING,
+              "checkpoints are listed in state %s", rdzv_state_name(st->state));
     if (lists_will_do(turn))
         return true;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {

@@ -24,6 +24,7 @@ static const rm_time reads_on = RM_S; /* beside the time that the first one took
 
 static bool is_refused_state(const struct rdzv *st, const struct msg_state *s)
 {
+    RM_ASSERT(s->held, "step %" PRId64 " is refused, and there is none", s->step);
     struct msg_checkpoint c = {.step = s->step};
     memcpy(c.lineage, s->lineage, RM_HASH_BYTES);
     return rdzv_is_refused(st, &c);
@@ -70,6 +71,7 @@ static bool is_seen_by_two(struct rdzv_suspect *s, int worker, const char *what)
 /* Where every share is damaged each member finds its own first, and nobody sees what another one saw. */
 static bool is_seen_by_all(const struct rdzv *st)
 {
+    RM_ASSERT(st->loading, "a ring of %d sees damage, and loads nothing", st->world);
     for (int r = 0; r < st->world; r++)
         if (!set_has(st->suspect.seen_by, st->member[r]))
             return false;
@@ -81,6 +83,7 @@ static bool is_seen_by_all(const struct rdzv *st)
 static bool is_proven(const struct turn *turn, const struct rdzv_worker *w, const char *what)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->resume.held, "a checkpoint is damaged that nobody loads: %s", what);
     struct rdzv_suspect *s = &st->suspect;
     if (!s->sightings || !rdzv_is_of(&s->checkpoint, &st->resume)) {
         *s = (struct rdzv_suspect){.since = turn->now};
@@ -154,6 +157,8 @@ static void load_fault(const struct turn *turn, struct rdzv_worker *w, const str
 bool rdzv_all_are_damaged(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->refused_count >= 0 && st->refused_count < REFUSED_KEPT, "%d checkpoints are refused",
+              st->refused_count);
     char names[200] = "";
     size_t n = 0;
     if (!st->refused_count)

@@ -10,6 +10,7 @@ static const rm_time apart = 60 * RM_S;
 /* Where there is no room the oldest goes: as many as a job has workers leave within a minute at most. */
 static struct rdzv_left_machine *room_for(struct rdzv *st, const char *name)
 {
+    RM_ASSERT(name[0], "a machine is left that nobody named, among %d", RM_WORKERS_MAX);
     struct rdzv_left_machine *oldest = st->left_machine;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_left_machine *m = &st->left_machine[i];

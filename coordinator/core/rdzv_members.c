@@ -52,6 +52,8 @@ void rdzv_check_silence(const struct turn *turn)
         rm_time since = w->presence == AWAY ? w->away_since : w->heard;
         if (w->presence == ABSENT || turn->now < since + st->settings.lost_after)
             continue;
+        RM_ASSERT(since <= turn->now, "worker %d was heard %lld ns from now", i,
+                  (long long)(since - turn->now));
         snprintf(why, sizeof why,
                  w->presence == AWAY ? "it did not come back in %.1f s" : "silent for %.1f s",
                  (double)(turn->now - since) / RM_S);
@@ -63,6 +65,7 @@ void rdzv_check_silence(const struct turn *turn)
 
 static void take_expectation(struct rdzv_worker *w, const struct command_expect *expect, int worker)
 {
+    RM_ASSERT(worker >= 0 && worker < RM_WORKERS_MAX, "worker %d is expected, of %d", worker, expect->count);
     w->expected = -1;
     w->followed = false;
     for (int i = 0; i < expect->count; i++) {
@@ -116,6 +119,8 @@ static void refuse_worker(const struct turn *turn, int conn, const struct msg_ab
 static bool is_outdated(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_hello *h,
                         char *why, size_t size)
 {
+    RM_ASSERT(h->worker == rdzv_index(st, w), "a hello of worker %d is held against worker %d", h->worker,
+              rdzv_index(st, w));
     int newest = w->attempt > w->expected ? w->attempt : w->expected;
     if (st->settings.alone && h->worker == 0 && st->settings.attempt_least > newest)
         newest = st->settings.attempt_least;
@@ -175,6 +180,8 @@ static void accept_identity(const struct turn *turn, struct rdzv_worker *w, int 
 
 static void take_over(const struct rdzv *st, struct rdzv_worker *w, const struct msg_hello *h)
 {
+    RM_ASSERT(h->worker == rdzv_index(st, w), "a hello of worker %d is worker %d's", h->worker,
+              rdzv_index(st, w));
     if (w->trainer_pid != h->trainer_pid)
         w->asked = RM_NEVER;
     w->agent_pid = h->agent_pid;

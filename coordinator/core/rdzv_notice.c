@@ -19,6 +19,7 @@ static bool take_word(const struct msg_noticed *said, rm_time now, struct notice
                            .until = RM_NEVER};
     if (said->left >= 0)
         ret->until = notice_until(source, said->left / RM_MS, 0, now);
+    RM_ASSERT(ret->until >= 0, "a notice of cause %d ends at %lld", (int)cause, (long long)ret->until);
     return true;
 }
 

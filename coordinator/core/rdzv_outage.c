@@ -11,6 +11,7 @@
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_pieces.h"
 #include "coordinator/core/rdzv_remedy.h"
+#include "coordinator/core/rdzv_states.h"
 
 /* Once per outage: that it lasts is seen in the metric. */
 static void tell_outage(const struct turn *turn, bool final)
@@ -39,6 +40,9 @@ static bool has_come_to_nothing(const struct rdzv *st, const struct msg_save_wai
 /* While training goes on it may be this one alone that can't reach the store. */
 static void ask_whose_fault(const struct turn *turn, struct rdzv_worker *w, const struct msg_save_waits *m)
 {
+    RM_ASSERT(turn->st->state != RDZV_SAVING,
+              "worker %d alone can't save step %" PRId64 ", for which all wait", rdzv_index(turn->st, w),
+              m->step);
     struct msg_fault f = {.kind = FAULT_STORAGE, .class = CLASS_PASSING, .peer = -1, .step = m->step};
     text_copy_ends(f.detail, sizeof f.detail, m->why);
     rdzv_slice_fault(turn, w, &f);
@@ -92,6 +96,8 @@ rm_time rdzv_save_gives_up_at(const struct rdzv *st)
 bool rdzv_save_gives_up(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->state == RDZV_SAVING, "step %" PRId64 " is given up in state %s", st->save.step,
+              rdzv_state_name(st->state));
     char why[MSG_DETAIL_MAX];
     if (turn->now < rdzv_save_gives_up_at(st))
         return false;

@@ -17,6 +17,7 @@
 #include "coordinator/core/clique.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_bridge.h"
+#include "coordinator/core/rdzv_states.h"
 #include "coordinator/core/rdzv_who.h"
 
 enum { RINGS_RUNNING = 2, PAIRS_NAMED = 3, TRIED_AGAIN = 64 };
@@ -38,6 +39,7 @@ static struct worker_set members(const struct rdzv *st)
     struct worker_set set = {0};
     for (int r = 0; r < st->world; r++)
         set_add(&set, st->member[r]);
+    RM_ASSERT(set_count(set) == st->world, "a ring of %d has %d workers", st->world, set_count(set));
     return set;
 }
 
@@ -50,6 +52,7 @@ struct worker_set rdzv_pairs_in_ring(const struct rdzv *st, int worker)
 
 bool rdzv_pairs_bar(const struct rdzv *st, int worker)
 {
+    RM_ASSERT(worker >= 0 && worker < RM_WORKERS_MAX, "worker %d may not join", worker);
     return st->worker[worker].rank < 0 && !set_is_empty(rdzv_pairs_in_ring(st, worker));
 }
 
@@ -63,6 +66,7 @@ static void mark_pair(struct worker_set *sets, int a, int b, bool on)
 
 bool rdzv_pairs_answer_only(const struct rdzv *st, int worker)
 {
+    RM_ASSERT(worker >= 0 && worker < RM_WORKERS_MAX, "worker %d only answers", worker);
     return set_meets(st->pairs.answer_only[worker], rdzv_pairs_in_ring(st, worker));
 }
 
@@ -70,6 +74,7 @@ bool rdzv_pairs_answer_only(const struct rdzv *st, int worker)
  * they are apart again. */
 void rdzv_pairs_answered(struct rdzv *st, int a, int b)
 {
+    RM_ASSERT(a != b, "worker %d answers itself", a);
     if (!rdzv_pairs_are_apart(st, a, b))
         return; /* it was asked as a neighbour to be */
     bool only = set_has(st->pairs.answer_only[a], b);
@@ -80,6 +85,7 @@ void rdzv_pairs_answered(struct rdzv *st, int a, int b)
 
 static void together(struct rdzv *st, int a, int b)
 {
+    RM_ASSERT(a != b, "worker %d makes a step with itself", a);
     mark_pair(st->pairs.apart, a, b, false);
     mark_pair(st->pairs.answer_only, a, b, false);
     st->pairs.named[a][b] = st->pairs.named[b][a] = 0;
@@ -88,6 +94,7 @@ static void together(struct rdzv *st, int a, int b)
 /* What was seen of the process before it says little of this one. */
 void rdzv_pairs_another_process(struct rdzv *st, int worker)
 {
+    RM_ASSERT(worker >= 0 && worker < RM_WORKERS_MAX, "another process of worker %d", worker);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         mark_pair(st->pairs.answer_only, worker, i, false);
         if (!rdzv_pairs_are_apart(st, worker, i))
@@ -124,6 +131,7 @@ static bool is_named(const struct rdzv_named *n, int a, int b)
  * connection ends, both its ends say so, and each names the other: that shows it. */
 static int weight_of(const struct rdzv_pairs *p, int by, int peer)
 {
+    RM_ASSERT(by != peer && by >= 0 && peer >= 0, "worker %d names worker %d", by, peer);
     if (set_has(p->words[peer], by))
         return WORD_OF_BOTH;
     return set_has(p->apart[by], peer) ? WORD_EXPECTED : WORD;
@@ -133,6 +141,7 @@ static int weight_of(const struct rdzv_pairs *p, int by, int peer)
  * broken ring breaks it for another neighbour. */
 void rdzv_pairs_fault(struct rdzv *st, const struct rdzv_worker *w, const struct msg_fault *f)
 {
+    RM_ASSERT(f->peer < RM_WORKERS_MAX, "worker %d names worker %d", rdzv_index(st, w), f->peer);
     struct rdzv_pairs *p = &st->pairs;
     int by = rdzv_index(st, w), peer = f->peer;
     if (rdzv_stops_now(st) && !p->broke)
@@ -155,6 +164,8 @@ void rdzv_pairs_fault(struct rdzv *st, const struct rdzv_worker *w, const struct
 
 void rdzv_pairs_stall(struct rdzv *st, int by, int peer, const char *why)
 {
+    RM_ASSERT(rdzv_ring_runs(st), "worker %d waits for worker %d in state %s", by, peer,
+              rdzv_state_name(st->state));
     rdzv_pairs_in_vain(st);
     st->pairs.broke = true;
     st->pairs.weight = WORD_OF_BOTH; /* nobody knows better */
@@ -164,6 +175,7 @@ void rdzv_pairs_stall(struct rdzv *st, int by, int peer, const char *why)
 /* Both are well: they answered the stop, with the trainers that they had. */
 static bool is_about_two_that_live(const struct rdzv *st, const struct rdzv_named *n)
 {
+    RM_ASSERT(n->set && n->by != n->peer, "nobody is named, or worker %d by itself", n->by);
     const struct rdzv_worker *by = &st->worker[n->by], *peer = &st->worker[n->peer];
     return rdzv_usable(st, by) && rdzv_usable(st, peer) && by->trainer_pid == n->by_pid &&
            peer->trainer_pid == n->peer_pid && by->incarnation == n->by_incarnation &&
@@ -210,6 +222,7 @@ static struct worker_set roster(const struct rdzv *st)
 
 static rm_time pause_after(int formings)
 {
+    RM_ASSERT(formings >= 0, "a pause after %d rings in vain", formings);
     if (formings < RINGS_RUNNING)
         return 0; /* the first repetition is at once: most of what breaks a ring is over by then */
     return rm_backoff(first_pause, longest_pause, formings - RINGS_RUNNING);
@@ -237,12 +250,15 @@ static void count_in_vain(const struct turn *turn)
         p->formings++;
     }
     p->again_at = turn->now + pause_after(p->formings);
+    RM_ASSERT(p->again_at >= turn->now && p->tries >= 0, "after %d tries the next ring is %lld ns ago",
+              p->tries, (long long)(turn->now - p->again_at));
 }
 
 /* A ring shows of the pair that breaks it that it is apart, and nothing of others. It is the last try of all
  * its pairs where it breaks at one that has had its own: no ring of enough could do without that one. */
 static void count_last_try(struct rdzv *st)
 {
+    RM_ASSERT(st->pairs.last_tries > 0, "the last of %d tries", st->pairs.last_tries);
     struct rdzv_pairs *p = &st->pairs;
     const struct rdzv_named *n = &p->newest;
     if (n->set && !set_has(p->tried_last[n->by], n->peer)) {
@@ -256,6 +272,7 @@ static void count_last_try(struct rdzv *st)
 bool rdzv_pairs_stopped(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->state == RDZV_QUIESCING, "a ring came to nothing in state %s", rdzv_state_name(st->state));
     struct rdzv_pairs *p = &st->pairs;
     if (p->in_vain && p->broke && p->last_tries) /* what stopped it otherwise shows nothing of its pairs */
         count_last_try(st);
@@ -321,6 +338,8 @@ static struct worker_set largest_served(const struct rdzv *st, const struct work
         struct worker_set set = largest(st, apart, set_minus(among, apart[i]), holding);
         best = set_count(set) > set_count(best) ? set : best;
     }
+    RM_ASSERT(set_is_empty(set_minus(best, among)), "%d are served that may not form",
+              set_count(set_minus(best, among)));
     return best;
 }
 
@@ -335,6 +354,7 @@ struct question {
 static struct worker_set divide(const struct rdzv *st, const struct worker_set *apart,
                                 const struct question *q, bool *ret_stranded)
 {
+    RM_ASSERT(q->fewest >= 1, "a ring of %d at least", q->fewest);
     struct worker_set set = largest(st, apart, q->all, q->holding);
     *ret_stranded = false;
     if (are_served(apart, set, q->holding))
@@ -364,6 +384,7 @@ static struct pair find_pair(const struct rdzv *st, const struct worker_set *apa
                 found = (struct pair){a, b};
         }
     }
+    RM_ASSERT(found.a < 0 || found.a != found.b, "worker %d is apart from itself", found.a);
     return found;
 }
 
@@ -378,6 +399,8 @@ static void forget_pair(struct worker_set *apart, struct pair pair)
  * it is still so. Of the last tries each is of pairs that have not had theirs, as long as there are such. */
 static struct worker_set try_again(const struct rdzv *st, const struct question *q, bool *ret_stranded)
 {
+    RM_ASSERT(q->fewest >= 1 && set_count(q->all) >= q->fewest, "%d are tried, of %d that are needed",
+              set_count(q->all), q->fewest);
     const struct rdzv_pairs *p = &st->pairs;
     struct worker_set apart[RM_WORKERS_MAX], untried[RM_WORKERS_MAX], set;
     memcpy(apart, p->apart, sizeof apart);
@@ -408,6 +431,8 @@ static void count_time_stuck(const struct turn *turn)
         return;
     p->stuck_since = RM_NEVER;
     p->last_tries = 0;
+    RM_ASSERT(!p->too_few && !p->last_tries, "enough reach each other, and %d last tries are made",
+              p->last_tries);
 }
 
 /* Where nobody is apart that is everybody, as ever. */
@@ -519,6 +544,7 @@ static void describe_pairs(const struct rdzv *st, char *out, size_t size)
 
 void rdzv_pairs_say_too_few(const struct rdzv *st, char *out, size_t size)
 {
+    RM_ASSERT(st->pairs.too_few, "enough reach each other, in state %s", rdzv_state_name(st->state));
     char pairs[300]; /* 3 pairs, and one reason */
     describe_pairs(st, pairs, sizeof pairs);
     snprintf(out, size,
@@ -563,6 +589,8 @@ void rdzv_pairs_formed(const struct turn *turn)
 
 void rdzv_pairs_went(struct rdzv *st)
 {
+    RM_ASSERT(st->world > 0 && !st->pairs.stepped, "a ring of %d is told to go, and has made a step",
+              st->world);
     st->pairs.went = true;
     st->pairs.stranded = (struct worker_set){0};
 }

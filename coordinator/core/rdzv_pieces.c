@@ -61,6 +61,8 @@ static struct rdzv_collection *make_room(struct rdzv *st)
         if (may_go && !cut_before)
             cut_before = c;
     }
+    RM_ASSERT(!oldest || oldest->publisher < 0, "what worker %d publishes makes room",
+              oldest ? oldest->publisher : -1);
     if (oldest)
         return oldest;
     return cut_before ? cut_before : &st->collection[0];
@@ -104,6 +106,7 @@ void rdzv_forget_pieces(struct rdzv *st, int64_t step)
 
 static bool is_whole(const struct rdzv_collection *c)
 {
+    RM_ASSERT(!c->used || c->have <= c->parts, "%d of %d parts are in", c->have, c->parts);
     return c->used && c->have >= c->parts;
 }
 
@@ -173,6 +176,7 @@ struct msg_state rdzv_what_to_save(const struct rdzv *st, const struct msg_state
 
 bool rdzv_holds_what_is_saved(const struct rdzv *st, const struct rdzv_worker *w)
 {
+    RM_ASSERT(st->state == RDZV_SAVING, "who holds what is saved in state %s", rdzv_state_name(st->state));
     struct msg_state wanted = rdzv_what_to_save(st, &st->save_state, st->save.final);
     return rdzv_holds(st, w, &wanted);
 }
@@ -189,6 +193,7 @@ bool rdzv_save_is_done(const struct rdzv *st)
 
 bool rdzv_save_lacks(const struct rdzv *st, int part)
 {
+    RM_ASSERT(part >= 0 && part < st->save.count, "part %d of %d that are saved", part, st->save.count);
     return !st->save_again && !rdzv_save_is_done(st) && !rdzv_part_is_in(st, part);
 }
 
@@ -226,6 +231,8 @@ struct rdzv_worker *rdzv_choose_publisher(struct rdzv *st)
         if (better > 0 || (better == 0 && longer))
             best = w;
     }
+    RM_ASSERT(!best || (best->presence == PRESENT && !best->released),
+              "worker %d is to publish, and is not here", rdzv_index(st, best));
     return best;
 }
 
@@ -241,6 +248,8 @@ static bool is_alone(const struct rdzv *st, const struct rdzv_worker *w)
  * or in loading, or there is none. */
 static bool may_replace(const struct rdzv *st, const struct rdzv_collection *c, const struct rdzv_worker *w)
 {
+    RM_ASSERT(c->used, "worker %d replaces step %lld, which is not collected", rdzv_index(st, w),
+              (long long)c->publish.step);
     struct msg_checkpoint stands = {.step = c->publish.step};
     struct worker_set others = set_minus(c->damage, set_of(rdzv_index(st, w)));
     memcpy(stands.lineage, c->publish.lineage, RM_HASH_BYTES);
@@ -283,6 +292,8 @@ void rdzv_forget_publisher(struct rdzv *st, const struct rdzv_worker *w)
 /* A final one is newer than a periodic one of its step. */
 static bool is_older(const struct rdzv_collection *a, const struct rdzv_collection *b)
 {
+    RM_ASSERT(a->used && b->used, "steps %lld and %lld are compared, and not both collected",
+              (long long)a->publish.step, (long long)b->publish.step);
     if (a->publish.step != b->publish.step)
         return a->publish.step < b->publish.step;
     return !a->publish.final && b->publish.final;
@@ -292,6 +303,7 @@ static bool is_older(const struct rdzv_collection *a, const struct rdzv_collecti
  * pieces of them were told of; of those whose sums nobody knows it says nothing. */
 static bool may_stand(const struct rdzv *st, const struct rdzv_collection *c)
 {
+    RM_ASSERT(c->used, "step %lld is published, and not collected", (long long)c->publish.step);
     bool compared = c->image && !st->settings.brought && !c->publish.final;
     return st->state != RDZV_TRAINING || !compared || st->told > c->publish.step;
 }
@@ -311,6 +323,7 @@ static struct rdzv_collection *oldest_whole(struct rdzv *st)
 
 static bool is_awaited(const struct rdzv *st, const struct rdzv_collection *c)
 {
+    RM_ASSERT(c->used, "step %lld is waited for, and not collected", (long long)c->publish.step);
     return st->state == RDZV_SAVING && c->publish.step == st->save.step && c->publish.final == st->save.final;
 }
 

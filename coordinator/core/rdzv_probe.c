@@ -16,6 +16,7 @@
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_pairs.h"
 #include "coordinator/core/rdzv_ring.h"
+#include "coordinator/core/rdzv_states.h"
 #include "coordinator/core/rdzv_who.h"
 
 enum { ANSWERS_COUNT_LESS = 12 };
@@ -65,6 +66,7 @@ void rdzv_probe_left_out(const struct turn *turn)
 
 static bool is_waiting(const struct rdzv *st, int worker)
 {
+    RM_ASSERT(worker >= 0 && worker < RM_WORKERS_MAX, "worker %d waits to be tried", worker);
     const struct rdzv_worker *w = &st->worker[worker];
     return w->presence == PRESENT && w->trainer_pid && !w->leaving && !w->released &&
            rdzv_pairs_bar(st, worker);
@@ -74,6 +76,7 @@ static bool is_waiting(const struct rdzv *st, int worker)
 void rdzv_probe_newcomer(const struct turn *turn, int worker)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(worker >= 0 && worker < RM_WORKERS_MAX, "worker %d is new", worker);
     st->pairs.blamed[worker] = 0;
     st->worker[worker].probe_pause = 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++)
@@ -94,6 +97,7 @@ static void ask_probe(const struct turn *turn, struct worker_set who, struct wor
         if (set_has(who, i))
             rdzv_send_to(turn, &st->worker[i]);
     }
+    RM_ASSERT(m->probe.count > 0 && m->probe.count <= RM_WORKERS_MAX, "%d are to be called", m->probe.count);
 }
 
 static void begin_probe(const struct turn *turn, int worker)
@@ -156,6 +160,8 @@ void rdzv_probed(const struct turn *turn, const struct rdzv_worker *w, const str
 void rdzv_settle_probes(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->state == RDZV_TRAINING, "who was left out is tried in state %s",
+              rdzv_state_name(st->state));
     if (st->probe.on && turn->now >= st->probe.until)
         end_in_vain(turn, "not all who were to try it answered");
     for (int i = 0; i < RM_WORKERS_MAX && !st->probe.on && st->pairs.stepped; i++)

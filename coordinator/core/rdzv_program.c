@@ -9,6 +9,7 @@
 #include "coordinator/core/rdzv_failures.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_recovery.h"
+#include "coordinator/core/rdzv_states.h"
 #include "coordinator/core/rdzv_stop.h"
 #include "coordinator/core/rdzv_who.h"
 
@@ -93,6 +94,8 @@ void rdzv_beside_ended(struct rdzv_worker *w, const struct msg_fault *f)
 /* What was said on a connection that broke is said again. */
 void rdzv_beside_failed(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
 {
+    RM_ASSERT(turn->st->settings.brought, "worker %d has no program beside a trainer",
+              rdzv_index(turn->st, w));
     struct rdzv_beside *b = &w->beside;
     char why[MSG_DETAIL_MAX];
     if (f->trainer && f->trainer <= b->over)
@@ -149,6 +152,8 @@ static struct rdzv_worker *stopped_by_drill(struct rdzv *st)
 void rdzv_program_hangs(const struct turn *turn, struct rdzv_worker *w, const char *why)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->settings.program && w->rank >= 0, "worker %d, of rank %d, has no program that hangs",
+              rdzv_index(st, w), w->rank);
     struct rdzv_worker *drilled = stopped_by_drill(st);
     if (drilled)
         rdzv_recovery_begin(turn, CAUSE_HANG, drilled);
@@ -231,6 +236,7 @@ bool rdzv_program_lives_on_anywhere(const struct rdzv *st)
 void rdzv_program_again(const struct turn *turn, struct rdzv_worker *w)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(w->presence == PRESENT, "worker %d comes back, and is not here", rdzv_index(st, w));
     bool newer = generation_compare(w->ring, st->ring) > 0;
     if (st->state == RDZV_RECOVERING || !rdzv_program_lives_on(st, w))
         return;
@@ -246,6 +252,8 @@ void rdzv_program_again(const struct turn *turn, struct rdzv_worker *w)
 void rdzv_program_adopted(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->state == RDZV_TRAINING && st->world > 0, "a ring of %d goes on in state %s", st->world,
+              rdzv_state_name(st->state));
     for (int i = 0; i < RM_WORKERS_MAX; i++)
         if (st->worker[i].presence == PRESENT && rdzv_program_lives_on(st, &st->worker[i]))
             rdzv_stop_one(turn, &st->worker[i]);

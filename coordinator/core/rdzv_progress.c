@@ -60,6 +60,8 @@ void rdzv_told_up_to(const struct turn *turn, int64_t step)
     struct rdzv *st = turn->st;
     while (st->told < step && turn->out->count < RDZV_ACTIONS_MAX - LEFT_FOR_OTHERS)
         tell_step(turn, st->told + 1, NULL);
+    RM_ASSERT(st->told >= step || turn->out->count >= RDZV_ACTIONS_MAX - LEFT_FOR_OTHERS,
+              "step %lld is told, of %lld", (long long)st->told, (long long)step);
 }
 
 /* Before anything is told to be complete every step is. False: not yet; the next call goes on. */

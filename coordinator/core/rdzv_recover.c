@@ -27,6 +27,8 @@ static const int patience_for_survivors = 3;
  * survivors that are about to come. At target there is no place for any. */
 static bool survivors_may_come(const struct rdzv *st)
 {
+    RM_ASSERT(st->state == RDZV_RECOVERING, "survivors are waited for in state %s",
+              rdzv_state_name(st->state));
     int here = 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
@@ -75,6 +77,8 @@ static bool in_ring(enum msg_phase phase)
 /* A worker has one rank: a list that names one twice is of no ring that a coordinator ever formed. */
 static bool names_a_ring(const struct msg_hello *h)
 {
+    RM_ASSERT(h->members_count >= 0 && h->members_count <= RM_WORKERS_MAX, "worker %d names a ring of %d",
+              h->worker, h->members_count);
     struct worker_set seen = {0};
     for (int r = 0; r < h->members_count; r++) {
         if (set_has(seen, h->member[r]))
@@ -122,12 +126,14 @@ static bool is_inside(const struct rdzv *st, const struct rdzv_worker *w)
 static bool program_has_failed(const struct rdzv *st)
 {
     const struct rdzv_program *p = &st->program;
+    RM_ASSERT(p->worker >= 0 && p->worker < RM_WORKERS_MAX, "the program of worker %d failed", p->worker);
     return p->failed && generation_compare(st->worker[p->worker].ring, st->ring) == 0;
 }
 
 /* Who told of its program's failure and says hello once more does not know that it was heard. */
 static bool ring_is_whole(const struct rdzv *st)
 {
+    RM_ASSERT(st->state == RDZV_RECOVERING, "a ring is found whole in state %s", rdzv_state_name(st->state));
     for (int r = 0; r < st->world; r++) {
         if (!is_inside(st, &st->worker[st->member[r]]))
             return false;
@@ -138,6 +144,7 @@ static bool ring_is_whole(const struct rdzv *st)
 /* Some of a whole ring wait to be told to go, perhaps, and processes of another generation live. */
 static bool starts_beside_others(const struct rdzv *st)
 {
+    RM_ASSERT(st->world > 0, "a ring of %d starts beside others", st->world);
     bool waits = false, others = false;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
@@ -149,6 +156,7 @@ static bool starts_beside_others(const struct rdzv *st)
 
 static bool all_expected_are_here(const struct rdzv *st)
 {
+    RM_ASSERT(st->state == RDZV_RECOVERING, "all are here in state %s", rdzv_state_name(st->state));
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
         if (w->expected >= 0 && (w->presence != PRESENT || w->attempt < w->expected))
@@ -237,6 +245,7 @@ static void form_anew(const struct turn *turn)
 void rdzv_settle_recovering(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->state == RDZV_RECOVERING, "a ring is taken over in state %s", rdzv_state_name(st->state));
     bool whole = ring_is_whole(st), beside = whole && starts_beside_others(st);
     /* its predecessor may have answered somebody else, who is yet to come, until it ended */
     bool early = st->settings.alone && turn->now < st->state_since + st->settings.lost_after;

@@ -8,6 +8,7 @@
 
 static bool is_sharper(enum cause now, enum cause then)
 {
+    RM_ASSERT(now != CAUSE_NONE, "no cause is sharper than cause %d", (int)then);
     return then == CAUSE_NONE || (then == CAUSE_RING_ERROR && now != CAUSE_RING_ERROR);
 }
 

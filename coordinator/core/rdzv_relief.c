@@ -25,6 +25,7 @@ void rdzv_relief_asked(const struct turn *turn, const struct rdzv_relief *relief
 /* holds_machine: not by its machine's word. */
 static bool is_named(const struct rdzv_relief *relief, int worker, int attempt, bool holds_machine)
 {
+    RM_ASSERT(relief->count >= 0 && relief->count <= RM_WORKERS_MAX, "%d are eased", relief->count);
     for (int i = 0; i < relief->count; i++)
         if (relief->one[i].worker == worker && relief->one[i].attempt == attempt &&
             (relief->one[i].deleted || !holds_machine))
@@ -52,6 +53,7 @@ static int staying(const struct rdzv *st)
     int n = 0;
     for (int r = 0; r < st->world; r++)
         n += !rdzv_is_going(&st->worker[st->member[r]]);
+    RM_ASSERT(n <= st->world, "%d of a ring of %d stay", n, st->world);
     return n;
 }
 

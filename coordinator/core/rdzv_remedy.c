@@ -44,6 +44,7 @@ void rdzv_leave_out(const struct turn *turn, struct rdzv_worker *w, const char *
 void rdzv_act_on_trouble(const struct turn *turn, struct rdzv_worker *w, const struct fault_decision *d)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(d->pause > 0, "worker %d is asked again after %lld ns", rdzv_index(st, w), (long long)d->pause);
     if (d->remedy == FAULT_ENDS)
         rdzv_give_up(st, d->exit_code, "worker %d: %s", rdzv_index(st, w), w->trouble.why);
     else if (d->remedy == FAULT_LEAVES_OUT)
@@ -61,6 +62,8 @@ void rdzv_work_fault(const struct turn *turn, struct rdzv_worker *w, const struc
     rdzv_act_on_trouble(turn, w, &d);
     if (d.remedy == FAULT_ENDS && !turn->st->settings.unsupervised)
         rdzv_leave_out(turn, w, w->trouble.why, d.exit_code); /* it is not to be started again */
+    RM_ASSERT(w->trouble.where == FAULT_IN_WORK, "worker %d fails at its work, and at place %d",
+              rdzv_index(turn->st, w), (int)w->trouble.where);
 }
 
 /* Once may be a ring that changed meanwhile. */
@@ -78,6 +81,8 @@ void rdzv_source_fault(const struct turn *turn, struct rdzv_worker *source, cons
 void rdzv_slice_fault(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
 {
     struct fault_decision d = rdzv_trouble(turn, w, FAULT_IN_SLICE, f, false);
+    RM_ASSERT(d.remedy != FAULT_ENDS, "a part that worker %d does not write ends the run",
+              rdzv_index(turn->st, w));
     if (d.remedy == FAULT_LEAVES_OUT)
         rdzv_leave_out(turn, w, w->trouble.why, d.exit_code);
 }
@@ -86,6 +91,7 @@ void rdzv_slice_fault(const struct turn *turn, struct rdzv_worker *w, const stru
 
 static bool another_is_well(const struct rdzv *st, const struct rdzv_worker *but)
 {
+    RM_ASSERT(rdzv_is_stuck(st, but), "worker %d stands still alone, and does not", rdzv_index(st, but));
     for (int r = 0; r < st->world; r++) {
         const struct rdzv_worker *w = &st->worker[st->member[r]];
         if (w != but && w->presence == PRESENT && !rdzv_is_stuck(st, w))
@@ -101,6 +107,7 @@ static void end_in_ring(const struct turn *turn, const struct rdzv_worker *w)
     rdzv_give_up(st, EXIT_MACHINE, "worker %d: %s", rdzv_index(st, w), w->trouble.why);
     if (st->state == RDZV_QUIESCING && st->stop_at == STOP_BOUNDARY)
         rdzv_quiesce(turn, STOP_NOW);
+    RM_ASSERT(st->ending.set, "worker %d ends a run that goes on", rdzv_index(st, w));
 }
 
 /* Its trainer waits for memory that a call is about which does not return, and the ring for its trainer.

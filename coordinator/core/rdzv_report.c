@@ -42,6 +42,7 @@ static void count_move(struct rdzv *st, int64_t steps, rm_time took)
 
 static void tell_report(const struct turn *turn, const struct rdzv_report *r)
 {
+    RM_ASSERT(r->known, "step %" PRId64 " is reported by nobody", r->step);
     struct rdzv_tell *t = rdzv_tell(turn, TELL_PROGRESS);
     t->step = r->step;
     t->steps = r->steps;

@@ -12,6 +12,7 @@
 /* What is saved is read by who comes, sooner than such a worker could give it. */
 static bool gives_it_too_late(const struct rdzv *st, const struct rdzv_worker *w)
 {
+    RM_ASSERT(w->state.held, "worker %d gives what it does not hold", (int)(w - st->worker));
     bool goes = w->leaving || (w->goes && w->state.step == st->gave_way);
     return goes && w->state.step <= st->saved && !rdzv_gives_in_time(st, w);
 }
@@ -52,6 +53,8 @@ bool rdzv_is_of(const struct msg_checkpoint *c, const struct msg_state *s)
 
 bool rdzv_is_refused(const struct rdzv *st, const struct msg_checkpoint *c)
 {
+    RM_ASSERT(st->refused_count >= 0 && st->refused_count <= REFUSED_KEPT, "%d checkpoints are refused",
+              st->refused_count);
     for (int i = 0; i < st->refused_count; i++) {
         const struct msg_checkpoint *r = &st->refused[i];
         if (r->step == c->step && !memcmp(r->lineage, c->lineage, RM_HASH_BYTES))
@@ -71,6 +74,8 @@ bool rdzv_may_load(const struct rdzv *st, const struct msg_checkpoint *c)
 
 static bool lists(const struct rdzv_worker *w, const struct msg_checkpoint *c)
 {
+    RM_ASSERT(w->list.count >= 0 && w->list.count <= RM_CHECKPOINTS_LISTED, "a list of %d checkpoints",
+              w->list.count);
     for (int i = 0; i < w->list.count; i++) {
         const struct msg_checkpoint *other = &w->list.checkpoint[i];
         if (other->step == c->step && !memcmp(other->lineage, c->lineage, RM_HASH_BYTES))
@@ -105,6 +110,8 @@ struct msg_state rdzv_newest_checkpoint(const struct rdzv *st)
             memcpy(best.lineage, c->lineage, RM_HASH_BYTES);
         }
     }
+    RM_ASSERT(!best.held || st->settings.resume || best.step <= st->saved, "step %lld is of an earlier run",
+              (long long)best.step);
     return best;
 }
 
@@ -159,6 +166,8 @@ struct msg_state rdzv_choose_held(const struct rdzv *st, const struct msg_state 
     struct msg_state held = rdzv_best_state(st), any = best_from(st, 0);
     if (held.held || !any.held || (checkpoint->held && checkpoint->step > any.step))
         return held;
+    RM_ASSERT(any.step < st->saved, "step %lld is held, %lld is saved, and neither is best",
+              (long long)any.step, (long long)st->saved);
     return any;
 }
 

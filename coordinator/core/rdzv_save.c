@@ -30,6 +30,7 @@
  * taken its place, and be the publisher. */
 static void keep_fingerprint(const struct rdzv *st, struct rdzv_collection *c, const struct rdzv_worker *w)
 {
+    RM_ASSERT(c->used, "a piece of worker %d is of no checkpoint", rdzv_index(st, w));
     if (!c->publish.fingerprint[0])
         text_copy(c->publish.fingerprint, sizeof c->publish.fingerprint,
                   w->fingerprint[0] ? w->fingerprint : st->fingerprint);
@@ -39,6 +40,7 @@ static void keep_fingerprint(const struct rdzv *st, struct rdzv_collection *c, c
  * history. */
 static void keep_digest(const struct rdzv *st, struct rdzv_collection *c, const struct rdzv_worker *w)
 {
+    RM_ASSERT(c->used, "the weights of worker %d are of no checkpoint", rdzv_index(st, w));
     if (c->digest_known || !c->publish.final)
         return;
     c->digest_known = w->digest_known || st->digest_known;
@@ -142,6 +144,7 @@ static const struct rdzv_collection *whole_one(const struct rdzv *st, const stru
         if (same && c->have >= c->parts && (!whole || c->publisher >= 0))
             whole = c;
     }
+    RM_ASSERT(!whole || whole->have == whole->parts, "step %" PRId64 " is whole without a part", p->step);
     return whole;
 }
 
@@ -174,6 +177,8 @@ void rdzv_published(const struct turn *turn, const struct msg_published *p)
 
 static bool may_save(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_state *state)
 {
+    RM_ASSERT((unsigned)st->state < RDZV_FINISHED, "worker %d saves in state %s", rdzv_index(st, w),
+              rdzv_state_name(st->state));
     return !rdzv_held_back(st, w) && rdzv_holds(st, w, state);
 }
 
@@ -276,6 +281,7 @@ static rm_time save_anew_at(const struct rdzv *st)
 
 rm_time rdzv_saving_until(const struct rdzv *st)
 {
+    RM_ASSERT(st->state == RDZV_SAVING, "a save is waited for in state %s", rdzv_state_name(st->state));
     rm_time at = st->state_since + st->settings.start_timeout;
     at = rm_earlier(at > st->accounted ? at : RM_NEVER, rdzv_save_gives_up_at(st));
     return rm_earlier(at, save_anew_at(st));
@@ -288,6 +294,8 @@ rm_time rdzv_saving_until(const struct rdzv *st)
 static void save_fault(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->state == RDZV_SAVING, "worker %d can't save in state %s", rdzv_index(st, w),
+              rdzv_state_name(st->state));
     struct fault_decision d = rdzv_trouble(turn, w, FAULT_IN_SAVE, f, false);
     if (d.remedy == FAULT_ENDS) {
         rdzv_save_failed(turn, f->step, f->detail);
@@ -329,6 +337,8 @@ static void write_anew(const struct turn *turn, const struct msg_fault *f)
 static void pieces_vanished(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(f->class == CLASS_OBJECT, "pieces of step %" PRId64 " vanished, by a fault of class %d",
+              f->step, (int)f->class);
     w->doubts = true;
     rdzv_forget_pieces(st, f->step);
     rdzv_forget_publisher(st, w);
@@ -342,6 +352,8 @@ static void pieces_vanished(const struct turn *turn, struct rdzv_worker *w, cons
  * memory is in use, and its thread. */
 static bool waits_for(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_fault *f)
 {
+    RM_ASSERT(st->state == RDZV_SAVING, "worker %d is waited for in state %s", rdzv_index(st, w),
+              rdzv_state_name(st->state));
     for (int i = 0; i < st->save.count; i++) {
         if (st->save.worker[i] == rdzv_index(st, w) && rdzv_save_lacks(st, i))
             return true;
@@ -353,6 +365,7 @@ static bool waits_for(const struct rdzv *st, const struct rdzv_worker *w, const 
 void rdzv_write_fault(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(f->step >= 0, "worker %d can't write step %" PRId64, rdzv_index(st, w), f->step);
     bool saving = st->state == RDZV_SAVING;
     if (f->class == CLASS_OBJECT && rdzv_is_published_by(st, w, f)) {
         pieces_vanished(turn, w, f);

@@ -16,6 +16,7 @@
  * as the one that is not reached; at a planned stop also those who want to join. */
 static bool has_to_stop(const struct rdzv_worker *w, enum msg_stop_at at)
 {
+    RM_ASSERT(at == STOP_NOW || at == STOP_BOUNDARY, "rank %d stops at %d", w->rank, (int)at);
     if (!w->trainer_pid || w->released)
         return false;
     if (w->rank >= 0 || w->serving)
@@ -189,6 +190,8 @@ void rdzv_ring_without(const struct turn *turn, struct rdzv_worker *w, enum caus
     bool hangs = st->settings.program && !st->stop_sudden; /* those who are left, and were given time */
     if (!rdzv_stops_now(st) || hangs)
         rdzv_quiesce(turn, STOP_NOW);
+    RM_ASSERT(!w->must_stop && w->rank < 0, "worker %d is no member any more, and rank %d", rdzv_index(st, w),
+              w->rank);
 }
 
 void rdzv_lose(const struct turn *turn, struct rdzv_worker *w, const char *why)

@@ -73,6 +73,7 @@ static const rm_time leave_patience = 30 * RM_S;
 
 static bool awaits_a_leave(const struct rdzv *st)
 {
+    RM_ASSERT(st->world > 0, "a leave of a ring of %d", st->world);
     bool may = false;
     for (int r = 0; r < st->world; r++) {
         const struct rdzv_worker *w = &st->worker[st->member[r]];
@@ -114,6 +115,7 @@ static rm_time join_at(const struct rdzv *st, int *ret_first)
 static void ask_to_listen(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->state == RDZV_TRAINING, "who comes listens in state %s", rdzv_state_name(st->state));
     int stay = st->world - rdzv_will_members(st) - rdzv_relief_has_place(st);
     bool may = st->settings.listens && !st->settings.program;
     for (int i = 0; i < RM_WORKERS_MAX && stay < rdzv_members_max(st) && may; i++) {
@@ -177,6 +179,8 @@ void rdzv_settle_training(const struct turn *turn)
 
 rm_time rdzv_training_until(const struct rdzv *st)
 {
+    RM_ASSERT(st->state == RDZV_TRAINING && st->world > 0, "a ring of %d trains in state %s", st->world,
+              rdzv_state_name(st->state));
     int joiner;
     if (any_finished(st))
         return st->settings.program ? rdzv_leave_due_at(st) : RM_NEVER;

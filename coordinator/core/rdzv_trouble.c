@@ -12,6 +12,7 @@
 
 void rdzv_trouble_over(struct rdzv_worker *w, enum fault_where where)
 {
+    RM_ASSERT((unsigned)where < FAULT_PLACES, "what is over has place %d", (int)where);
     if (w->trouble.where == where)
         w->trouble.times = 0;
 }
@@ -41,6 +42,7 @@ static bool is_there(const struct rdzv_worker *w)
 
 static bool is_in_trouble(const struct rdzv_worker *w, enum fault_where where)
 {
+    RM_ASSERT((unsigned)where < FAULT_PLACES, "what one fails at has place %d", (int)where);
     return w->trouble.times > 0 && w->trouble.where == where;
 }
 
@@ -63,6 +65,8 @@ static bool others_write(const struct rdzv *st, const struct rdzv_worker *but)
 static bool has_shown(const struct rdzv *st, const struct rdzv_worker *w, const struct rdzv_worker *but,
                       enum fault_where where)
 {
+    RM_ASSERT((unsigned)where < FAULT_PLACES, "worker %d shows that it can at place %d",
+              (int)(w - st->worker), (int)where);
     if (where == FAULT_IN_LIST)
         return w->listed_at > but->trouble.before;
     bool trains = st->state == RDZV_TRAINING && w->rank >= 0;
@@ -74,6 +78,8 @@ static bool has_shown(const struct rdzv *st, const struct rdzv_worker *w, const 
 static bool others_can(const struct rdzv *st, const struct rdzv_worker *but, enum fault_where where,
                        bool shown)
 {
+    RM_ASSERT((unsigned)where < FAULT_PLACES, "others than worker %d, at place %d", (int)(but - st->worker),
+              (int)where);
     if (where == FAULT_IN_SLICE && !others_write(st, but))
         return false;
     int n = 0, least = where == FAULT_IN_SAVE ? 1 : st->settings.workers_min;
@@ -98,6 +104,7 @@ static bool says(const struct rdzv *st, const struct rdzv_worker *w, const struc
  * elsewhere. */
 static bool all_say_so(const struct rdzv *st, const struct rdzv_trouble *what)
 {
+    RM_ASSERT(what->said > 0, "all say what nobody says, of place %d", (int)what->where);
     int workers = 0, processes = 0, silent = 0;
     int least = st->settings.workers_min > 2 ? st->settings.workers_min : 2;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
@@ -143,6 +150,8 @@ static void note_trouble(const struct turn *turn, struct rdzv_worker *w, enum fa
  * on without it. */
 static bool is_scarce(const struct rdzv *st, const struct rdzv_worker *w, enum fault_where where)
 {
+    RM_ASSERT(w->trouble.times > 0, "worker %d is in no trouble, at place %d", (int)(w - st->worker),
+              (int)where);
     return where == FAULT_IN_SLICE && others_write(st, w) && !others_can(st, w, where, false);
 }
 
@@ -255,6 +264,7 @@ rm_time rdzv_trouble_at(const struct rdzv *st)
 /* A damaged checkpoint, or one of other software, is no matter of the store. */
 static bool is_of_the_store(const struct rdzv_trouble *t)
 {
+    RM_ASSERT((unsigned)t->where < FAULT_PLACES, "%d failures at place %d", t->times, (int)t->where);
     bool reads = t->where == FAULT_IN_LIST || t->where == FAULT_IN_LOAD;
     return t->times > 0 && reads && !t->differs && t->class != CLASS_OBJECT && t->class != CLASS_SOFTWARE;
 }
@@ -271,6 +281,7 @@ const struct rdzv_trouble *rdzv_store_trouble(const struct rdzv *st, rm_time now
         if (!newest || t->newest > newest->newest)
             newest = t;
     }
+    RM_ASSERT(!newest || newest->times > 0, "a store is away by %d failures", newest ? newest->times : 0);
     return newest;
 }
 

@@ -12,6 +12,7 @@
 
 void rdzv_describe_missing(const struct rdzv *st, char *out, size_t size)
 {
+    RM_ASSERT(size > 32, "who is missing is said in %zu bytes", size);
     int n =
         snprintf(out, size, "workers here: %d, needed: %d", rdzv_candidates(st), st->settings.workers_min);
     for (int i = 0; i < RM_WORKERS_MAX && n < (int)size - 32; i++) {

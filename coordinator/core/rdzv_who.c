@@ -61,6 +61,7 @@ int rdzv_candidates(const struct rdzv *st)
     int n = 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++)
         n += rdzv_candidate(st, &st->worker[i]);
+    RM_ASSERT(n <= RM_WORKERS_MAX, "%d workers may form", n);
     return n;
 }
 

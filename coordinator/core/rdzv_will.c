@@ -14,6 +14,7 @@
 /* Of the ring as it stands; 0 where it is about to be another one. */
 static int64_t steps_of_ring(const struct rdzv *st)
 {
+    RM_ASSERT(st->world >= 0 && st->world <= RM_WORKERS_MAX, "a ring of %d", st->world);
     int64_t from = st->resume.held ? st->resume.step : 0, newest = from;
     for (int r = 0; r < st->world && st->state == RDZV_TRAINING; r++) {
         const struct rdzv_worker *w = &st->worker[st->member[r]];
@@ -44,6 +45,8 @@ static rm_time margin(const struct rdzv *st)
  */
 static bool is_outlived(const struct rdzv *st, const struct rdzv_worker *w, rm_time takes)
 {
+    RM_ASSERT(w->leave_until != RM_NEVER && takes >= 0, "worker %d goes at no time, and a save takes %lld ns",
+              (int)(w - st->worker), (long long)takes);
     for (int r = 0; r < st->world; r++) {
         const struct rdzv_worker *m = &st->worker[st->member[r]];
         bool going = rdzv_is_going(m) || m->released;
@@ -57,6 +60,8 @@ static bool is_outlived(const struct rdzv *st, const struct rdzv_worker *w, rm_t
 /* What the last holders of a state keep to save it. Where no save was measured it is half of their time. */
 static rm_time to_save(const struct rdzv *st, const struct rdzv_worker *w)
 {
+    RM_ASSERT(w->leave_until >= w->goes_since, "worker %d went %lld ns before that was heard",
+              (int)(w - st->worker), (long long)(w->goes_since - w->leave_until));
     if (st->settings.program || st->settings.leave_unsaved)
         return 0;
     rm_time takes = leave_takes(&st->save_speed, st->world > 0 ? st->world : 1);
@@ -147,6 +152,7 @@ static int places(const struct rdzv *st, int before)
 /* The rank of whoever goes first; -1: nobody does. */
 static int first_to_go(const struct rdzv *st)
 {
+    RM_ASSERT(st->world >= 0 && st->world <= RM_WORKERS_MAX, "a ring of %d makes room", st->world);
     int first = -1;
     for (int r = 0; r < st->world; r++) {
         const struct rdzv_worker *w = &st->worker[st->member[r]];

@@ -60,6 +60,8 @@ static bool is_infrastructure(const struct pod_view *pod)
 
 static const struct op_rule *rule_for(const struct job_view *job, int code)
 {
+    RM_ASSERT(job->rules_count >= 0 && job->rules_count <= OP_RULES_MAX, "%d rules of exit codes",
+              job->rules_count);
     for (int i = 0; i < job->rules_count; i++)
         for (int k = 0; k < job->rule[i].codes_count; k++)
             if (job->rule[i].code[k] == code)
@@ -88,6 +90,7 @@ static bool differ(const char *pinned, const char *image)
 static void misfit(const struct job_view *job, const struct pod_view *pod, const char *name,
                    struct op_ending *ret)
 {
+    RM_ASSERT(pod->elsewhere, "pod %s is refused, and fits", pod->name);
     const struct op_images *pinned = &job->status.images;
     char own[OP_IMAGE_MAX], jobs[OP_IMAGE_MAX];
     bool bundle = differ(pinned->bundle, pod->bundle);
@@ -116,6 +119,7 @@ static bool has_said_why(const struct pod_view *pod)
  * program. */
 static bool is_refused(const struct job_view *job, const struct pod_view *pod)
 {
+    RM_ASSERT(pod_is_over(pod), "pod %s is refused, and not over", pod->name);
     bool program = job->launched && !job->stepless && pod->role == OP_WORKER && has_said_why(pod);
     return program && (pod->exit_code == EXIT_USAGE || pod->exit_code == EXIT_DATA);
 }
@@ -133,6 +137,7 @@ static bool is_final(const struct job_view *job, const struct pod_view *pod)
 static void failure(const struct job_view *job, const struct pod_view *pod, const char *name,
                     struct op_ending *ret)
 {
+    RM_ASSERT(pod_is_over(pod), "pod %s failed, and is not over", pod->name);
     bool memory = strcmp(pod->terminated_reason, "OOMKilled") == 0;
     const struct op_rule *rule = job->launched ? NULL : rule_for(job, pod->exit_code);
     if (*pod->failed_init && !pod->terminated) {
@@ -204,6 +209,7 @@ bool account_is_done(const struct pod_view *pod)
 static void over(const struct job_view *job, const struct pod_view *pod, const char *name,
                  struct op_ending *ret)
 {
+    RM_ASSERT(pod_is_over(pod), "pod %s ended, and is not over", pod->name);
     if (is_infrastructure(pod))
         ending(ret, OP_COUNT_INFRASTRUCTURE, *pod->reason ? pod->reason : "ContainerStatusUnknown",
                "%s was ended by its node", name);
@@ -263,11 +269,14 @@ static void add_to_window(struct job_status *status, const struct job_view *job,
         status->restarts.window_failures = 0;
     }
     status->restarts.window_failures++;
+    RM_ASSERT(status->restarts.window_failures > 0, "%d failures in a window of one",
+              status->restarts.window_failures);
 }
 
 bool account_add(struct job_status *status, const struct job_view *job, const struct op_ending *what,
                  int64_t now_ms)
 {
+    RM_ASSERT((unsigned)what->counted <= OP_COUNT_MISFIT, "an ending of class %d", (int)what->counted);
     switch (what->counted) {
     case OP_COUNT_NOTHING:
         return false;
@@ -294,11 +303,16 @@ bool account_add(struct job_status *status, const struct job_view *job, const st
 
 int64_t account_interruptions(const struct job_status *status)
 {
+    RM_ASSERT(status->restarts.preemption >= 0 && status->restarts.infrastructure >= 0,
+              "%d preemptions, %d endings of machines", status->restarts.preemption,
+              status->restarts.infrastructure);
     return (int64_t)status->restarts.preemption + status->restarts.infrastructure;
 }
 
 int64_t account_restarts(const struct job_status *status)
 {
+    RM_ASSERT(status->restarts.failure >= 0 && status->restarts.misfit >= 0, "%d failures, %d misfits",
+              status->restarts.failure, status->restarts.misfit);
     return (int64_t)status->restarts.failure + status->restarts.misfit;
 }
 
@@ -339,11 +353,14 @@ void account_end(struct op_slot *slot, int64_t created_ms, int64_t now_ms)
 
 int64_t account_quick_until(const struct op_slot *slot)
 {
+    RM_ASSERT(slot->quick >= 0, "attempt %d ended soon %d times in a row", slot->attempt, slot->quick);
     return after(slot->quick_ms, slot->quick, BACKOFF_MOST_MS);
 }
 
 int64_t account_backoff_until(const struct job_status *status)
 {
+    RM_ASSERT(status->restarts.window_failures >= 0 && status->restarts.misfit >= 0,
+              "%d failures, %d misfits", status->restarts.window_failures, status->restarts.misfit);
     int64_t failure = after(status->restarts.failure_ms, status->restarts.window_failures, BACKOFF_MOST_MS),
             misfit = after(status->restarts.misfit_ms, status->restarts.misfit, MISFIT_MOST_MS);
     return failure > misfit ? failure : misfit;

@@ -1,3 +1,4 @@
+/* Which Leases of other releases are heard of, which of them still count, and what of ours they take. */
 #include "operator/core/claims.h"
 
 #include <stdio.h>
@@ -40,11 +41,14 @@ static bool same_place(const struct claim *a, const struct claim *b)
 
 static bool counts(const struct claims *claims, const struct claim *claim)
 {
+    RM_ASSERT(claim->changed_at <= claims->time, "the claim %s/%s changes %lld ns from now", claim->namespace,
+              claim->name, (long long)(claim->changed_at - claims->time));
     return !claim->gone && claims->time - claim->changed_at <= claim->promised;
 }
 
 static struct claim *find_claim(struct claims *claims, const struct claim *like)
 {
+    RM_ASSERT(claims->count >= 0 && claims->count <= CLAIMS_MAX, "%d claims are known", claims->count);
     for (int i = 0; i < claims->count; i++)
         if (same_place(&claims->other[i], like))
             return &claims->other[i];
@@ -95,6 +99,8 @@ static bool read_claim(const struct js *lease, struct claim *ret)
     read_text(lease, "spec.holderIdentity", holder, sizeof holder);
     ret->all = after && !strcmp(after, OP_AFTER_ALL);
     ret->promised = seconds * RM_S > promised_least ? seconds * RM_S : promised_least;
+    RM_ASSERT(ret->promised >= promised_least, "the claim %s/%s counts for %lld ns", ret->namespace,
+              ret->name, (long long)ret->promised);
     return *holder != 0;
 }
 
@@ -149,6 +155,7 @@ void claims_listing(struct claims *claims)
 
 void claims_listed(struct claims *claims, rm_time now)
 {
+    RM_ASSERT(claims->count >= 0 && claims->count <= CLAIMS_MAX, "%d claims are listed", claims->count);
     hear_claims(claims, now);
     for (int i = 0; i < claims->count; i++)
         if (claims->other[i].mark != claims->mark)
@@ -181,6 +188,8 @@ const struct claim *claims_before_us(const struct claims *claims)
         if (is_rival(claims, claim) && counts(claims, claim) && is_before(claim, first))
             first = claim;
     }
+    RM_ASSERT(first == &claims->own || is_before(first, &claims->own), "the claim %s/%s is behind ours",
+              first->namespace, first->name);
     return first == &claims->own ? NULL : first;
 }
 
@@ -192,6 +201,7 @@ static bool takes(const struct claims *claims, const struct claim *claim)
 
 const struct claim *claims_of_namespace(const struct claims *claims, const char *namespace)
 {
+    RM_ASSERT(claims->count >= 0 && claims->count <= CLAIMS_MAX, "%d claims are known", claims->count);
     for (int i = 0; i < claims->count; i++)
         if (takes(claims, &claims->other[i]) && !strcmp(claims->other[i].namespace, namespace))
             return &claims->other[i];
@@ -203,11 +213,13 @@ int claims_left(const struct claims *claims)
     int count = 0;
     for (int i = 0; i < claims->count; i++)
         count += takes(claims, &claims->other[i]);
+    RM_ASSERT(count <= claims->count, "%d of %d claims are of a namespace", count, claims->count);
     return count;
 }
 
 bool claims_next(struct claims *claims, struct claim *ret, bool *ret_left)
 {
+    RM_ASSERT(claims->count >= 0 && claims->count <= CLAIMS_MAX, "%d claims are known", claims->count);
     for (int i = 0; i < claims->count; i++) {
         struct claim *claim = &claims->other[i];
         bool left = takes(claims, claim);

@@ -14,6 +14,8 @@
 
 static void take_lost(const struct status_workers *from, struct coordinator_view *ret)
 {
+    RM_ASSERT(from->count >= 0 && ret->lost_count + from->count <= RM_WORKERS_MAX,
+              "%d workers are lost, and %d", ret->lost_count, from->count);
     for (int i = 0; i < from->count; i++) {
         const struct status_worker *one = &from->worker[i];
         struct op_gone *gone = &ret->lost[ret->lost_count++];
@@ -24,6 +26,7 @@ static void take_lost(const struct status_workers *from, struct coordinator_view
 
 static int take_present(const struct status_workers *from, struct op_present *ret)
 {
+    RM_ASSERT(from->count >= 0 && from->count <= RM_WORKERS_MAX, "%d workers are here", from->count);
     for (int i = 0; i < from->count; i++) {
         const struct status_worker *one = &from->worker[i];
         enum status_phase phase = status_phase_of_name(one->phase);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/base/calendar.h"
 #include "common/base/date.h"
 
@@ -12,6 +13,7 @@ enum { MS_S = 1000, DAY_S = 86400 };
 /* Reads exactly `digits` digits. */
 static bool number(const char **at, int digits, int *ret)
 {
+    RM_ASSERT(digits > 0 && digits <= 9, "a number of %d digits", digits);
     int value = 0;
     for (int i = 0; i < digits; i++, (*at)++) {
         if (!isdigit((unsigned char)**at))
@@ -39,6 +41,7 @@ static bool fraction(const char **at, int *ret_ms)
         return false;
     for (int weight = 100; isdigit((unsigned char)**at); (*at)++, weight /= 10)
         *ret_ms += weight * (**at - '0');
+    RM_ASSERT(*ret_ms >= 0 && *ret_ms < MS_S, "%d ms of a second", *ret_ms);
     return true;
 }
 
@@ -54,6 +57,7 @@ static bool zone(const char **at, int *ret_s)
     if (!number(at, 2, &hours) || !mark(at, ':') || !number(at, 2, &minutes) || hours > 23 || minutes > 59)
         return false;
     *ret_s = sign * (hours * 3600 + minutes * 60);
+    RM_ASSERT(*ret_s > -DAY_S && *ret_s < DAY_S, "a zone %d s away", *ret_s);
     return true;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/job/field.h"
 #include "common/job/file.h"
 #include "common/wire/json.h"
@@ -39,6 +40,7 @@ static void read_rules(const struct js *list, struct job_view *job)
 {
     for (size_t i = 0; i < js_size(list) && i < OP_RULES_MAX; i++) {
         char action[OP_REASON_MAX] = "";
+        RM_ASSERT(job->rules_count < OP_RULES_MAX, "%d rules of exit codes, and one more", job->rules_count);
         struct op_rule *rule = &job->rule[job->rules_count++];
         const struct js *from = js_at(list, i), *codes = js_get(from, "onExitCodes");
         read_text(from, "action", action, sizeof action);
@@ -74,6 +76,7 @@ static int lanes_of(const struct js *spec)
     int lanes = 64;
     read_small(spec, "trainer.batch.lanes", 1, RM_LANES_MAX, &lanes);
     read_small(spec, "launch.batch.lanes", 1, RM_LANES_MAX, &lanes);
+    RM_ASSERT(lanes >= 1 && lanes <= RM_LANES_MAX, "%d lanes", lanes);
     return lanes;
 }
 
@@ -83,6 +86,7 @@ static int most_workers(const struct js *spec)
     int most = RM_WORKERS_MAX;
     read_small(spec, "trainer.batch.lanes", 1, RM_WORKERS_MAX, &most);
     read_small(spec, "launch.batch.lanes", 1, RM_WORKERS_MAX, &most);
+    RM_ASSERT(most >= 1 && most <= RM_WORKERS_MAX, "%d workers at most", most);
     return most;
 }
 
@@ -101,6 +105,7 @@ static bool is_frozen(const struct js *spec)
 /* A number of the file is a double here: exact to a millionth up to a billion. */
 static int64_t read_micros(const struct js *spec, const char *path, int64_t most)
 {
+    RM_ASSERT(most > 0, "%s is %lld at most", path, (long long)most);
     double real;
     if (!js_as_real(read_at(spec, path), &real) || !(real >= 0 && real <= (double)most / PRICE_UNIT))
         return -1;
@@ -140,6 +145,8 @@ static void read_budget(const struct js *spec, struct job_view *job)
     js_as_real(read_at(spec, "cost.budget.warnAt"), &at);
     job->budget_micros = limit;
     job->warn_micros = at > 0 && at <= 1 ? (int64_t)((double)limit * at) : limit;
+    RM_ASSERT(job->budget_micros > 0 && job->warn_micros >= 0, "a budget of %lld, a warning at %lld",
+              (long long)job->budget_micros, (long long)job->warn_micros);
 }
 
 static void read_tokens(const struct js *spec, struct job_view *job)
@@ -153,6 +160,7 @@ static void read_tokens(const struct js *spec, struct job_view *job)
     read_small(spec, "trainer.model.context", 1, 65536, &context);
     read_small(spec, "trainer.batch.laneSequences", 1, 4096, &sequences);
     job->step_tokens = job->launched ? 0 : (int64_t)job->lanes * sequences * context;
+    RM_ASSERT(job->step_tokens >= 0, "a step of %lld tokens", (long long)job->step_tokens);
 }
 
 static void read_spec(const struct js *spec, struct job_view *job)
@@ -188,6 +196,8 @@ static void read_spec(const struct js *spec, struct job_view *job)
     read_duration(spec, "cost.idleAfter", &job->idle_after_ms);
     read_budget(spec, job);
     read_tokens(spec, job);
+    RM_ASSERT(job->workers_min >= 1 && job->workers_max >= 1 && job->workers_max <= RM_WORKERS_MAX,
+              "%d to %d workers", job->workers_min, job->workers_max);
 }
 
 int job_project(const struct js *object, struct job_view *ret, struct error *err)

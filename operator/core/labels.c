@@ -59,6 +59,7 @@ static bool is_key(const char *text, size_t length)
 
 static void copy(char *out, const char *text, size_t length)
 {
+    RM_ASSERT(length < OP_LABEL_KEY_MAX, "a part of a label of %zu letters", length);
     memcpy(out, text, length);
     out[length] = 0;
 }
@@ -94,6 +95,7 @@ int labels_read(struct op_labels *ret, const char *text, struct error *err)
             break;
         text += length + 1;
     }
+    RM_ASSERT(labels.count >= 1 && labels.count <= OP_LABELS_MAX, "%d labels", labels.count);
     *ret = labels;
     return 0;
 }

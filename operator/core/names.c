@@ -52,6 +52,7 @@ void name_coordinator(const char *job, const char *uid, int term, char out[OP_NA
 
 void name_key(const char *job, const char *chance, char out[OP_NAME_MAX])
 {
+    RM_ASSERT(*chance, "the key of job %s has a name that anybody could foresee", job);
     snprintf(out, OP_NAME_MAX, "%s-key-%s", job, chance);
 }
 

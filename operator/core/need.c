@@ -10,6 +10,7 @@ enum {
 /* Seconds until the job should be done; negative: it should be already. */
 static int64_t time_left(const struct job_view *job, int64_t now_ms)
 {
+    RM_ASSERT(job->active_deadline_s > 0 && job->status.active_ms, "job %s is done by no time", job->name);
     int64_t wanted_s = job->active_deadline_s * 9 / 10;
     return wanted_s - job->status.active_seconds - (now_ms - job->status.active_ms) / 1000;
 }

@@ -52,6 +52,7 @@ static void finish_object(struct js *o, struct str *out)
 
 static struct js *one(const char *key, struct js *child)
 {
+    RM_ASSERT(child && *key, "%s holds nothing", key);
     struct js *o = js_object();
     js_set(o, key, child);
     return o;
@@ -77,6 +78,7 @@ void object_key(const struct job_view *job, const char *name, struct str *out)
 /* The labels that select the job's pods of one role. */
 static struct js *selector(const struct job_view *job, const char *role)
 {
+    RM_ASSERT(*role && *job->uid, "pods of role '%s' of no job", role);
     struct js *labels = js_object();
     js_set_string(labels, OP_LABEL_JOB, job->name);
     js_set_string(labels, OP_LABEL_UID, job->uid);
@@ -113,6 +115,7 @@ void object_service(const struct job_view *job, int term, struct str *out)
 
 void object_budget(const struct job_view *job, struct str *out)
 {
+    RM_ASSERT(job->workers_min >= 1, "job %s keeps %d workers", job->name, job->workers_min);
     char name[OP_NAME_MAX];
     name_budget(job->name, name);
     struct js *o = begin_object(job, "policy/v1", "PodDisruptionBudget", name), *spec = js_object();
@@ -163,6 +166,9 @@ static struct js *policy(const struct job_view *job, const char *name, const cha
 /* Who may scrape: at the port that has metrics and nothing else. */
 static struct js *scrapes(const struct op_settings *settings, int port)
 {
+    RM_ASSERT(!settings->metrics_from ||
+                  (settings->metrics_from->count >= 0 && settings->metrics_from->count <= OP_LABELS_MAX),
+              "%d labels", settings->metrics_from->count);
     struct js *rule = one("ports", policy_port(port)), *labels = js_object();
     const struct op_labels *from = settings->metrics_from;
     for (int i = 0; from && i < from->count; i++)

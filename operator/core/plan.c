@@ -12,6 +12,8 @@ enum { TOLD_WITHIN_MS = 31 * 1000 }; /* by then a watch has told of what an answ
 
 int64_t plan_looks_again_ms(const struct op_plan *plan)
 {
+    RM_ASSERT(plan->actions_count >= 0 && plan->actions_count <= OP_ACTIONS_MAX, "%d writes",
+              plan->actions_count);
     for (int i = 0; i < plan->actions_count; i++)
         if (plan->action[i].kind == OP_DRY_RUN || plan->action[i].resource == OP_SECRETS)
             return 0;
@@ -61,6 +63,7 @@ void plan_free(struct op_plan *plan)
 
 void plan_print(const struct op_plan *plan, bool bodies, struct str *out)
 {
+    RM_ASSERT((unsigned)plan->change <= OP_URGENT, "a status changes by %d", (int)plan->change);
     static const char *const changes[] = {"same", "ticking", "urgent"};
     for (int i = 0; i < plan->actions_count; i++) {
         const struct op_action *a = &plan->action[i];

@@ -25,6 +25,7 @@ static const struct op_slot *slot_of(const struct job_status *status, const stru
  * something runs on, and holds what the job or others could use. */
 static bool is_kept(const struct planner *p, const struct pod_view *pod)
 {
+    RM_ASSERT(pod_is_over(pod), "pod %s is kept, and not over", pod->name);
     if (!pod_is_failed(pod) || !pod_is_spent(pod))
         return false;
     for (int i = 0; i < p->s->pods_count; i++) {
@@ -156,6 +157,7 @@ static void apply_service(struct planner *p)
 
 static void apply_around(struct planner *p)
 {
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_IDLING, "a Service is made in mode %d", (int)p->mode);
     char name[OP_NAME_MAX];
     const struct op_settings *settings = &p->s->settings;
     struct str budget = str_init(OP_POD_TEXT_MAX), workers = budget, coordinator = budget;
@@ -178,6 +180,8 @@ static void apply_around(struct planner *p)
 
 static bool has_other_pod(const struct planner *p, enum pod_role role, int index)
 {
+    RM_ASSERT(role == OP_COORDINATOR ? index == -1 : index >= 0 && index < RM_WORKERS_MAX,
+              "another pod of worker %d, of role %d", index, (int)role);
     for (int i = 0; i < p->s->pods_count; i++) {
         const struct pod_view *pod = p->s->pods[i];
         if (pod->role == role && pod->index == index && !pod_is_over(pod) && !pod->deletion_ms)
@@ -260,6 +264,7 @@ static void try_pod(struct planner *p)
  * less for each new job. */
 static void keep_quiet(struct planner *p)
 {
+    RM_ASSERT(p->mode == OP_HOLD && !*p->trouble, "nothing is told of a job in mode %d", (int)p->mode);
     p->plan->events_count = 0;
     p->plan->told_sequence = p->s->memo->told_sequence;
     p->plan->told_term = p->s->memo->told_term;
@@ -278,6 +283,8 @@ static void print_head(const struct job_view *job, struct str *out)
     js_set(o, "metadata", metadata);
     js_print(o, out);
     js_free(o);
+    RM_ASSERT(out->length > 0 && out->data[out->length - 1] == '}', "an object of %zu bytes, without an end",
+              out->length);
     out->length--; /* its closing brace: what follows is one member more */
     str_adds(out, ",\"status\":");
 }
@@ -314,6 +321,8 @@ static void write_status(struct planner *p)
         p->plan->change == OP_SAME
             ? NULL
             : plan_add(p, OP_STATUS, OP_JOBS, p->job->name, "%s: %.150s", p->next.state, p->next.message);
+    RM_ASSERT(p->plan->change == OP_SAME || after.length > 0, "a status of %zu bytes, that has changed",
+              after.length);
     if (action) {
         print_head(p->job, &action->body);
         str_add(&action->body, after.data, after.length);
@@ -334,6 +343,7 @@ static void delete_job(struct planner *p)
         plan_wake(p, until);
         return;
     }
+    RM_ASSERT(p->mode == OP_DONE, "a job is deleted in mode %d", (int)p->mode);
     struct op_action *action =
         plan_add(p, OP_DELETE, OP_JOBS, p->job->name, "ttlSecondsAfterFinished has passed");
     if (action)
@@ -342,6 +352,7 @@ static void delete_job(struct planner *p)
 
 static void poll(struct planner *p)
 {
+    RM_ASSERT(!*p->plan->poll_ip, "coordinators are asked twice, the first at %s", p->plan->poll_ip);
     const struct op_slot *slot = &p->stored->ring.coordinator;
     const struct pod_view *pod = slot_is_live(slot) ? find_coordinator(p, slot->attempt) : NULL;
     if (!pod || pod_is_over(pod) || pod->phase != OP_RUNNING || !*pod->ip)

@@ -29,6 +29,8 @@ const char *plan_lacks_prices(const struct planner *p)
 /* What the end of all that runs now will cost. */
 static int64_t end_price(const struct planner *p)
 {
+    RM_ASSERT(p->stored->checkpoint.bytes >= 0, "a checkpoint of %lld bytes",
+              (long long)p->stored->checkpoint.bytes);
     int64_t seconds = END_S + p->stored->checkpoint.bytes / SAVE_BYTES_S;
     seconds = seconds < END_MOST_S ? seconds : END_MOST_S;
     return plan_rate(&p->next.cost) / OP_HOUR_S * seconds +
@@ -46,11 +48,13 @@ void plan_say_budget(const struct planner *p, char *out, size_t size)
 /* To two places, and never less than it is. */
 static void text_up(int64_t micros, char out[PRICE_TEXT_MAX])
 {
+    RM_ASSERT(micros >= 0, "%lld millionths are kept", (long long)micros);
     price_text((micros + CENT - 1) / CENT * CENT, out);
 }
 
 void plan_say_resumption(const struct planner *p, char *out, size_t size)
 {
+    RM_ASSERT(p->pauses && p->job->budget_micros > 0, "job %s goes on already", p->job->name);
     char wanted[PRICE_TEXT_MAX], kept[PRICE_TEXT_MAX];
     int64_t reserve = p->next.cost_told.reserve_micros;
     text_up(p->next.cost.spent.micros + reserve, wanted);
@@ -86,6 +90,7 @@ static void wake_then(struct planner *p, int64_t left_micros)
 
 static void warn(struct planner *p)
 {
+    RM_ASSERT(p->job->budget_micros > 0, "a warning of no budget, at %lld", (long long)p->job->warn_micros);
     char said[RM_WHY_MAX];
     struct op_cost_told *told = &p->next.cost_told;
     int64_t left = p->job->warn_micros - p->next.cost.spent.micros;
@@ -103,6 +108,7 @@ static void warn(struct planner *p)
  * no money to begin with. */
 static bool is_spent(const struct planner *p, int64_t reserve)
 {
+    RM_ASSERT(p->job->budget_micros > 0 && reserve >= 0, "%lld of no budget are kept", (long long)reserve);
     const struct op_cost_told *stored = &p->stored->cost_told;
     reserve = stored->stopped_micros && stored->reserve_micros > reserve ? stored->reserve_micros : reserve;
     return p->next.cost.spent.micros + reserve >= p->job->budget_micros;

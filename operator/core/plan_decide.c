@@ -13,11 +13,13 @@ int plan_live(const struct job_status *status)
     int live = 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++)
         live += slot_is_live(&status->workers.slot[i]);
+    RM_ASSERT(live <= RM_WORKERS_MAX, "%d workers are wanted", live);
     return live;
 }
 
 void plan_fail(struct planner *p, const char *reason, const char *message)
 {
+    RM_ASSERT(*reason && p->mode != OP_DONE, "a job that is over fails: %s", message);
     if (!condition_is(&p->next, OP_STOPPING))
         condition_set(&p->next, OP_STOPPING, true, reason, message, p->job->generation, p->s->now_ms);
 }
@@ -54,6 +56,7 @@ static void allocate(struct op_slot *slot)
 
 static bool is_quarantined(const struct planner *p, int index)
 {
+    RM_ASSERT(index >= 0 && index < RM_WORKERS_MAX, "worker %d is in quarantine", index);
     const struct coordinator_view *view = find_coordinator_view(p);
     for (int i = 0; view && i < view->quarantined_count; i++)
         if (view->quarantined[i] == index)
@@ -85,6 +88,7 @@ int64_t plan_rests_until(const struct planner *p, const struct op_slot *slot, co
 
 static int64_t index_rests_until(const struct planner *p, int index)
 {
+    RM_ASSERT(index >= 0 && index < RM_WORKERS_MAX, "worker %d rests", index);
     const struct op_slot *slot = &p->next.workers.slot[index];
     return plan_rests_until(p, slot, find_worker(p, index, slot->attempt));
 }
@@ -117,6 +121,7 @@ static void update_target(struct planner *p)
         wanted = p->job->workers_max;
     if (wanted < p->job->workers_min)
         wanted = p->job->workers_min;
+    RM_ASSERT(wanted >= 1 && wanted <= RM_WORKERS_MAX, "%d workers are wanted", wanted);
     if (wanted == *target)
         return;
     if (wanted > *target && *target && p->s->now_ms < until) {
@@ -141,6 +146,7 @@ static bool in_ring(const struct planner *p, int index)
 /* It says who trains, and of them one has ended since. */
 static bool has_ended_since(const struct planner *p, const struct coordinator_view *view)
 {
+    RM_ASSERT(view->ring_size >= 0 && view->ring_size <= RM_WORKERS_MAX, "a ring of %d", view->ring_size);
     for (int i = 0; i < view->ring_size; i++) {
         const struct op_slot *slot = &p->next.workers.slot[view->member[i].worker];
         if (!slot_is_live(slot) || slot->attempt != view->member[i].attempt)
@@ -154,6 +160,7 @@ enum { AT_WORK = 2, BESIDE = 1 };
 /* Who waits beside a ring that a member has left is in its place by now, for all that was told. */
 static int place_of(const struct planner *p, int index)
 {
+    RM_ASSERT(index >= 0 && index < RM_WORKERS_MAX, "the place of worker %d", index);
     const struct coordinator_view *view = find_coordinator_view(p);
     if (!view || in_ring(p, index))
         return view ? AT_WORK : 0;
@@ -200,6 +207,8 @@ static int least_worth(struct planner *p, bool relieved)
         victim = i;
         least = own;
     }
+    RM_ASSERT(victim < 0 || slot_is_live(&p->next.workers.slot[victim]),
+              "worker %d goes first, and is not wanted", victim);
     return victim;
 }
 
@@ -213,6 +222,7 @@ static void shrink_by_one(struct planner *p)
 /* Who is on a machine that may go leaves it as soon as the others are as many as are wanted. */
 static void relieve(struct planner *p)
 {
+    RM_ASSERT(p->mode == OP_RUN, "who may go leaves in mode %d", (int)p->mode);
     for (int victim; (victim = least_worth(p, true)) >= 0;) {
         surge_relieve(p, find_live(p, victim));
         withdraw(&p->next.workers.slot[victim]);
@@ -229,11 +239,14 @@ static int resting_places(struct planner *p)
         count += until > 0;
         plan_wake(p, until);
     }
+    RM_ASSERT(count <= RM_WORKERS_MAX, "%d places rest", count);
     return count;
 }
 
 static void grow_by(struct planner *p, int missing)
 {
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_IDLING, "%d workers more, in mode %d", missing,
+              (int)p->mode);
     plan_fence(p);
     if (missing > 0)
         missing -= resting_places(p);
@@ -295,6 +308,7 @@ static bool is_short(const struct planner *p, const struct op_found *found)
 
 static void note_short(struct planner *p)
 {
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "too few have a node, in mode %d", (int)p->mode);
     struct op_found found = find_present(p);
     int64_t *since = &p->next.workers.short_ms;
     if (!is_short(p, &found))
@@ -332,6 +346,7 @@ static void decide_start(struct planner *p)
 
 static void check_deadline(struct planner *p)
 {
+    RM_ASSERT(p->mode != OP_DONE, "a job that is over has a deadline, %s", p->job->name);
     int64_t left_s = p->job->active_deadline_s - p->next.active_seconds;
     int64_t end = p->next.active_ms + left_s * 1000;
     if (!p->job->active_deadline_s || !p->next.active_ms || condition_is(&p->next, OP_STOPPING))
@@ -387,6 +402,7 @@ static uint64_t trial_of(const struct planner *p)
 /* No namespace that enforces baseline or restricted takes a pod with the rights that a snapshot takes. */
 static void say_label(struct planner *p)
 {
+    RM_ASSERT(p->job->freezes, "job %s takes no label", p->job->name);
     enum { WORDS = 172 }; /* so many leave room for all that stands around them */
     char words[WORDS];
     text_tame_ends(p->s->memo->refusal.message, words, sizeof words);
@@ -421,6 +437,7 @@ static void note_refusal(struct planner *p)
  */
 static bool is_admitted(struct planner *p)
 {
+    RM_ASSERT(p->mode != OP_DONE, "job %s is over, and admitted", p->job->name);
     const struct op_condition *admitted = &p->stored->condition[OP_ADMITTED];
     struct error err = {0};
     note_refusal(p);
@@ -455,6 +472,8 @@ static bool comes_back(const struct planner *p)
  * anything is wanted that refers to it. A job of older operators has one whose name stands in no status. */
 static bool has_key(struct planner *p)
 {
+    RM_ASSERT(!*p->next.ring.key || !strcmp(p->next.ring.key, p->stored->ring.key),
+              "job %s has a key before it is looked for", p->job->name);
     if (comes_back(p)) {
         if (!*p->s->memo->key || !strcmp(p->s->memo->key, p->stored->ring.key))
             return false;
@@ -491,6 +510,7 @@ static void stop_all(struct planner *p)
 /* The probe comes when all others have ended: until then it would be given one of their places. */
 static bool decide_idle(struct planner *p)
 {
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "a job idles in mode %d", (int)p->mode);
     if (!idle_goes_on(p))
         return false;
     if (p->mode != OP_RUN)
@@ -508,6 +528,7 @@ static bool decide_idle(struct planner *p)
 /* An index in quarantine gets no worker, and no wait brings one. Who trains is let finish. */
 static void check_places(struct planner *p)
 {
+    RM_ASSERT(p->mode != OP_DONE, "job %s is over, and its places are looked at", p->job->name);
     const struct coordinator_view *view = find_coordinator_view(p);
     int places = find_places(p), least = p->job->workers_min;
     bool waits = view && view->quarantined_count && view->state == STATUS_GATHERING && !view->preparing;
@@ -551,6 +572,7 @@ static void note_activity(struct planner *p)
 
 void plan_decide(struct planner *p)
 {
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_DONE, "a plan begins in mode %d", (int)p->mode);
     p->next.workers.surge = 0;
     if (p->mode == OP_DONE) {
         note_refusal(p);

@@ -25,6 +25,7 @@ void plan_note_interruption(struct planner *p, const struct pod_view *pod, const
     }
     p->next.spot.interruptions++;
     p->next.spot.last_ms = now;
+    RM_ASSERT(p->next.spot.interruptions > 0, "%d interruptions", p->next.spot.interruptions);
 }
 
 static void fall_back(struct planner *p)
@@ -57,6 +58,7 @@ static void go_back(struct planner *p)
 
 void plan_fallback(struct planner *p)
 {
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "machines are chosen in mode %d", (int)p->mode);
     int64_t now = p->s->now_ms, until = p->next.spot.last_ms + p->job->fallback.until_ms;
     int after = p->job->prefers_spot ? p->job->fallback.after : 0;
     if (!p->next.spot.fell_ms) {

@@ -15,6 +15,8 @@ enum { FENCE_TIMES = 2 }; /* lostAfter: one until its agent stops it, and one fo
 
 static bool is_listed(const struct coordinator_view *view, const struct pod_view *pod)
 {
+    RM_ASSERT(view->workers_count >= 0 && view->workers_count <= RM_WORKERS_MAX, "%d workers are connected",
+              view->workers_count);
     for (int i = 0; i < view->workers_count; i++)
         if (view->worker[i].worker == pod->index && view->worker[i].attempt == pod->attempt)
             return true;
@@ -25,6 +27,7 @@ static bool is_listed(const struct coordinator_view *view, const struct pod_view
 static bool may_answer(const struct planner *p, const struct pod_view *coordinator,
                        const struct pod_view *pod)
 {
+    RM_ASSERT(coordinator->role == OP_COORDINATOR, "pod %s is no coordinator", coordinator->name);
     const struct coordinator_view *view = find_coordinator_view(p);
     if (pod_is_over(coordinator) || pod_is_vanished(p, coordinator) || coordinator->phase != OP_RUNNING)
         return false;
@@ -35,6 +38,7 @@ static bool may_answer(const struct planner *p, const struct pod_view *coordinat
 
 static bool may_be_answered(const struct planner *p, const struct pod_view *pod)
 {
+    RM_ASSERT(p->job->freezes, "pod %s is of a job without snapshots", pod->name);
     for (int i = 0; i < p->s->pods_count; i++)
         if (p->s->pods[i]->role == OP_COORDINATOR && may_answer(p, p->s->pods[i], pod))
             return true;
@@ -44,6 +48,8 @@ static bool may_be_answered(const struct planner *p, const struct pod_view *pod)
 /* Wanted no more, and nobody has seen its program end. */
 static bool is_stray(const struct planner *p, const struct pod_view *pod)
 {
+    RM_ASSERT(pod->role == OP_COORDINATOR || (pod->index >= 0 && pod->index < RM_WORKERS_MAX),
+              "pod %s is of worker %d", pod->name, pod->index);
     const struct op_slot *slot = pod->role == OP_WORKER ? &p->next.workers.slot[pod->index] : NULL;
     return slot && !pod_is_over(pod) && !(slot_is_live(slot) && slot->attempt == pod->attempt);
 }
@@ -51,6 +57,7 @@ static bool is_stray(const struct planner *p, const struct pod_view *pod)
 /* With this plan, and nobody saw how. */
 static bool ends_unseen(const struct planner *p, int index)
 {
+    RM_ASSERT(index >= 0 && index < RM_WORKERS_MAX, "worker %d ends unseen", index);
     const struct op_slot *stored = &p->stored->workers.slot[index], *next = &p->next.workers.slot[index];
     const struct pod_view *pod = find_worker(p, index, next->attempt);
     if (slot_is_live(next) || stored->state == OP_SLOT_FREE || stored->state == OP_SLOT_ENDED)
@@ -61,6 +68,7 @@ static bool ends_unseen(const struct planner *p, int index)
 /* The last one of each index was seen to end, and is still there to show it. */
 static bool all_were_seen(const struct planner *p)
 {
+    RM_ASSERT(p->job->freezes, "of job %s no snapshots are made", p->job->name);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct op_slot *slot = &p->next.workers.slot[i];
         const struct pod_view *pod = find_worker(p, i, slot->attempt);
@@ -73,6 +81,7 @@ static bool all_were_seen(const struct planner *p)
 /* A status keeps whole seconds. */
 static int64_t now_at_least(const struct planner *p)
 {
+    RM_ASSERT(p->s->now_ms >= 0, "it is %lld ms", (long long)p->s->now_ms);
     return (p->s->now_ms + 999) / 1000 * 1000;
 }
 

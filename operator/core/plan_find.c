@@ -93,6 +93,7 @@ int64_t find_silence(const struct planner *p)
 
 int find_places(const struct planner *p)
 {
+    RM_ASSERT(p->next.workers.target >= 0, "%d workers are wanted", p->next.workers.target);
     const struct coordinator_view *view = find_coordinator_view(p);
     return p->next.workers.target - (view ? view->quarantined_count : 0);
 }
@@ -109,6 +110,8 @@ bool find_any_unwanted(const struct planner *p)
 {
     for (int i = 0; i < p->s->pods_count; i++) {
         const struct pod_view *pod = p->s->pods[i];
+        RM_ASSERT(pod->role == OP_COORDINATOR || (pod->index >= 0 && pod->index < RM_WORKERS_MAX),
+                  "pod %s is of worker %d", pod->name, pod->index);
         const struct op_slot *slot =
             pod->role == OP_COORDINATOR ? &p->next.ring.coordinator : &p->next.workers.slot[pod->index];
         if (is_alive(p, pod) && !(slot_is_live(slot) && slot->attempt == pod->attempt))

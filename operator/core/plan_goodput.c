@@ -31,6 +31,7 @@ static void fill_up(struct planner *p, int64_t until_ms)
 
 static void add_term(struct planner *p, const struct coordinator_view *view)
 {
+    RM_ASSERT(view->goodput.known, "nobody knows the time of term %d", view->term);
     struct op_goodput *g = &p->next.goodput;
     if (g->term && g->term != view->term)
         memcpy(g->earlier, g->seconds, sizeof g->earlier);
@@ -51,6 +52,7 @@ void plan_take_goodput(struct planner *p, const struct coordinator_view *view)
 
 void plan_end_goodput(struct planner *p)
 {
+    RM_ASSERT(p->mode == OP_DONE, "the time of a job ends in mode %d", (int)p->mode);
     const struct coordinator_view *view = find_coordinator_view(p);
     if (view && view->goodput.known)
         add_term(p, view);

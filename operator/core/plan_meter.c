@@ -31,6 +31,8 @@ static void add_spent(struct op_sum *sum, int64_t rate, int64_t seconds)
     sum->micros += rate / OP_HOUR_S * seconds + rest / OP_HOUR_S;
     sum->micros = sum->micros < OP_SUM_MOST ? sum->micros : OP_SUM_MOST;
     sum->rest = (int)(rest % OP_HOUR_S);
+    RM_ASSERT(sum->micros >= 0 && sum->rest >= 0 && sum->rest < OP_HOUR_S, "%lld millionths and %d",
+              (long long)sum->micros, sum->rest);
 }
 
 /* What was added for a time of which it is known later that there was nothing to pay. */
@@ -45,6 +47,8 @@ static void take_back(struct op_sum *sum, int64_t rate, int64_t seconds)
     sum->rest = rest < 0 ? rest + OP_HOUR_S : rest;
     if (sum->micros < 0)
         *sum = (struct op_sum){0};
+    RM_ASSERT(sum->micros >= 0 && sum->rest >= 0 && sum->rest < OP_HOUR_S, "%lld millionths and %d",
+              (long long)sum->micros, sum->rest);
 }
 
 static bool is_usable(const struct op_cost *cost, const char *currency)
@@ -73,6 +77,7 @@ bool plan_can_price(const struct planner *p)
 static int64_t price_of(const struct meter *m, enum price_capacity capacity, int64_t at_s,
                         int64_t *ret_until_s, const char **ret_currency)
 {
+    RM_ASSERT((unsigned)capacity <= PRICE_SPOT, "a price of capacity %d", (int)capacity);
     const struct job_view *job = m->p->job;
     const struct prices *prices = m->p->s->prices;
     int64_t until_ms = INT64_MAX, found = -1;
@@ -162,6 +167,8 @@ static void discharge(struct op_cost *cost, const struct op_meter *meter, int64_
 
 static struct op_meter *find_meter(struct op_cost *cost, int index, int attempt)
 {
+    RM_ASSERT(cost->meters_count >= 0 && cost->meters_count <= OP_METERS_MAX, "%d meters",
+              cost->meters_count);
     for (int i = 0; i < cost->meters_count; i++)
         if (cost->meter[i].index == index && cost->meter[i].attempt == attempt)
             return &cost->meter[i];
@@ -171,6 +178,7 @@ static struct op_meter *find_meter(struct op_cost *cost, int index, int attempt)
 /* A machine that has just come is not known at once, nor are its labels. */
 static bool is_early(struct meter *m, const struct pod_view *pod)
 {
+    RM_ASSERT(pod->bound_ms, "pod %s is early on no node", pod->name);
     struct op_meter trial = {0};
     int64_t until_ms = pod->bound_ms + OP_PRICE_PATIENCE_MS;
     if (!m->p->s->nodes_known || m->p->s->now_ms >= until_ms || pod_is_spent(pod))
@@ -188,6 +196,7 @@ static bool is_early(struct meter *m, const struct pod_view *pod)
  * there is some, if it is still there. */
 static struct op_meter *begin_meter(struct meter *m, const struct pod_view *pod)
 {
+    RM_ASSERT(!find_meter(m->cost, pod->index, pod->attempt), "pod %s is counted twice", pod->name);
     struct op_cost *cost = m->cost;
     struct op_cost_told *told = &m->p->next.cost_told;
     if (cost->meters_count == OP_METERS_MAX) {
@@ -277,6 +286,7 @@ static int64_t unseen_since(const struct meter *m, const struct op_meter *meter,
 /* A machine that vanishes is missed a while later: until then it was charged. */
 static void charge_pod(struct meter *m, struct op_meter *meter, const struct pod_view *pod, bool is_new)
 {
+    RM_ASSERT(pod->bound_ms, "pod %s is charged, and on no node", pod->name);
     int64_t before_s = meter->unseen_ms / MS_S, since_s = unseen_since(m, meter, pod);
     int64_t from_s = is_new ? pod->bound_ms / MS_S : before_s ? before_s : m->from_s;
     int64_t to_s = charged_until(m, pod, is_new);
@@ -297,6 +307,8 @@ static void read_pod(struct meter *m, const struct pod_view *pod)
     m->share = m->node ? resources_share(&pod->asked, &m->node->allocatable)
                : meter ? meter->share
                        : RESOURCE_WHOLE;
+    RM_ASSERT(m->share >= 0 && m->share <= RESOURCE_WHOLE, "pod %s has %lld millionths of its machine",
+              pod->name, (long long)m->share);
     bool is_new = !meter;
     if (is_new && !is_early(m, pod))
         meter = begin_meter(m, pod);
@@ -342,6 +354,7 @@ static int running(const struct op_cost *cost)
     int count = 0;
     for (int i = 0; i < cost->meters_count; i++)
         count += !cost->meter[i].over;
+    RM_ASSERT(count <= OP_METERS_MAX, "%d pods run", count);
     return count;
 }
 
@@ -393,6 +406,7 @@ int64_t plan_rate(const struct op_cost *cost)
         if (!cost->meter[i].over && !cost->meter[i].away && !cost->meter[i].unseen_ms &&
             cost->meter[i].rate > 0)
             rate += cost->meter[i].rate;
+    RM_ASSERT(rate >= 0, "all of it costs %lld an hour", (long long)rate);
     return rate;
 }
 

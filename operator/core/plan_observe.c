@@ -9,6 +9,7 @@
 /* The coordinator's report that it lost this very attempt; it is taken out of the list when it comes back. */
 static const struct op_gone *lost_report(const struct planner *p, int index, int attempt)
 {
+    RM_ASSERT(index >= -1 && index < RM_WORKERS_MAX, "worker %d is lost", index);
     const struct coordinator_view *view = find_coordinator_view(p);
     const struct op_gone *found = NULL;
     for (int i = 0; view && i < view->lost_count; i++)
@@ -39,6 +40,7 @@ static bool is_lost(struct planner *p, const struct pod_view *pod)
  * it. */
 static bool is_silent(struct planner *p, const struct pod_view *pod)
 {
+    RM_ASSERT(!pod_is_over(pod), "pod %s is over, and silent", pod->name);
     const struct node_view *node = find_node(p, pod);
     int64_t until = p->s->answered_ms + OP_SILENT_PATIENCE_MS;
     if (pod->role != OP_COORDINATOR || !node || node->ready || !p->s->answered_ms)
@@ -52,6 +54,7 @@ static bool is_silent(struct planner *p, const struct pod_view *pod)
  * one that failed its word is waited for. Where another container runs on beside it there will be none. */
 static bool awaits_kubelet(struct planner *p, const struct pod_view *pod)
 {
+    RM_ASSERT(pod_is_over(pod), "pod %s is not over, and its kubelet is to say why it ended", pod->name);
     int64_t until = pod->ended_ms + OP_PHASE_PATIENCE_MS;
     if (pod_is_spent(pod) || !pod_is_failed(pod) || p->s->now_ms >= until)
         return false;
@@ -64,6 +67,8 @@ static bool awaits_kubelet(struct planner *p, const struct pod_view *pod)
  * be our own way to them that is barred: then it is tried ever more rarely. */
 static bool is_mute(struct planner *p, const struct pod_view *pod)
 {
+    RM_ASSERT(!pod_is_over(pod) && p->stored->ring.coordinator.quick >= 0, "pod %s is over, and silent",
+              pod->name);
     int tries = p->stored->ring.coordinator.quick;
     int64_t patience = (int64_t)OP_SUCCESSION_MS << (tries < 4 ? tries : 4);
     return pod->role == OP_COORDINATOR && find_silence(p) >= patience && !p->s->deaf;
@@ -79,6 +84,8 @@ static bool has_trained(const struct planner *p)
 /* true where this pod is over, or has to go; *ret says why. pod NULL: it is no more. */
 static bool has_ended(struct planner *p, const struct pod_view *pod, int index, struct op_ending *ret)
 {
+    RM_ASSERT(!pod || pod->index == index, "pod %s is of worker %d, and %d has ended", pod->name, pod->index,
+              index);
     const struct node_view *node = find_node(p, pod);
     if (pod && !pod_is_over(pod) && (pod_is_vanished(p, pod) || is_lost(p, pod) || is_silent(p, pod))) {
         account_lost(pod, index, ret);
@@ -151,6 +158,7 @@ static void count(struct planner *p, const struct op_ending *ending)
 /* Also where nobody says who trains. */
 static bool some_train_on(const struct planner *p, const char *type)
 {
+    RM_ASSERT(*type, "who trains on a machine of no type, in mode %d", (int)p->mode);
     const struct coordinator_view *view = find_coordinator_view(p);
     for (int i = 0; view && i < view->ring_size; i++) {
         const struct op_member *m = &view->member[i];
@@ -177,6 +185,7 @@ static bool others_train(const struct planner *p, const char *node)
  * should it come back. */
 static void note_end(struct planner *p, struct op_slot *slot, const struct pod_view *pod, bool lost)
 {
+    RM_ASSERT(!slot_is_live(slot), "attempt %d has ended, and is wanted", slot->attempt);
     if (!lost && !is_stopping(p))
         account_end(slot, pod ? pod->created_ms : 0, p->s->now_ms);
 }
@@ -201,6 +210,7 @@ static void observe_worker(struct planner *p, int index)
     struct op_ending ending;
     struct op_slot *slot = &p->next.workers.slot[index];
     const struct pod_view *pod = find_worker(p, index, slot->attempt);
+    RM_ASSERT(!pod || pod->role == OP_WORKER, "pod %s is no worker", pod->name);
     if (slot->state == OP_SLOT_SKIPPED && pod)
         slot->state = OP_SLOT_ENDED;
     if (slot->state == OP_SLOT_WANTED && pod)
@@ -250,6 +260,7 @@ static bool is_finishing(struct planner *p)
 
 static const char *last_word_reason(const struct planner *p, int exit_code)
 {
+    RM_ASSERT(exit_code != EXIT_DONE, "job %s failed with %d", p->job->name, exit_code);
     switch (exit_code) {
     case EXIT_USAGE:
         return "JobRefused";
@@ -263,6 +274,8 @@ static const char *last_word_reason(const struct planner *p, int exit_code)
 /* What is at the end of a job that was trained to its end: no other checkpoint is newer. */
 static void take_final(struct planner *p, const struct op_last_word *last_word)
 {
+    RM_ASSERT(last_word->known && last_word->exit_code == EXIT_DONE, "a run that ended with %d has a result",
+              last_word->exit_code);
     struct op_checkpoint final = {.known = true,
                                   .step = last_word->result.step,
                                   .bytes = last_word->bytes,
@@ -275,6 +288,7 @@ static void take_final(struct planner *p, const struct op_last_word *last_word)
 /* Of a job that runs a user's program: nothing but the program's own code is left of it. */
 static void take_program(struct planner *p, int exit_code)
 {
+    RM_ASSERT(p->job->launched, "job %s runs no program", p->job->name);
     if (exit_code >= 0)
         p->next.result = (struct op_result){.known = true, .program = true, .exit_code = exit_code};
 }
@@ -282,6 +296,7 @@ static void take_program(struct planner *p, int exit_code)
 /* A last word that ends the job; the others (a lost machine, an interruption) end the coordinator alone. */
 static bool take_last_word(struct planner *p, const struct op_last_word *last_word)
 {
+    RM_ASSERT(p->mode != OP_DONE, "a job that is over has another last word, %d", last_word->exit_code);
     int code = last_word->exit_code;
     char text[OP_MESSAGE_MAX];
     if (!last_word->known || last_word->interrupted)
@@ -312,6 +327,7 @@ static void observe_coordinator(struct planner *p)
     struct op_ending ending;
     struct op_slot *slot = &p->next.ring.coordinator;
     const struct pod_view *pod = find_coordinator(p, slot->attempt);
+    RM_ASSERT(!pod || pod->role == OP_COORDINATOR, "pod %s is no coordinator", pod->name);
     if (pod && pod_is_over(pod) && take_last_word(p, &pod->last_word)) {
         slot->state = OP_SLOT_ENDED;
         return;
@@ -364,6 +380,7 @@ static void pin_images(struct planner *p)
 
 void plan_observe(struct planner *p)
 {
+    RM_ASSERT(p->mode == OP_RUN, "a plan begins in mode %d", (int)p->mode);
     if (condition_is(p->stored, OP_FINISHED)) {
         p->mode = OP_DONE;
         return;

@@ -66,6 +66,7 @@ void plan_wake(struct planner *p, int64_t at_ms)
 const char *op_kind_name(enum op_kind kind)
 {
     static const char *const names[] = {"create", "try", "apply", "delete", "write status of"};
+    RM_ASSERT((unsigned)kind < sizeof names / sizeof *names, "write %d has no name", (int)kind);
     return names[kind];
 }
 

@@ -3,6 +3,8 @@
 
 #include "operator/core/plan_parts.h"
 
+#include "common/base/assert.h"
+
 static void set_store_ready(struct planner *p, bool truth, const char *reason, const char *message)
 {
     condition_set(&p->next, OP_STORE_READY, truth, reason, message, p->job->generation, p->s->now_ms);
@@ -17,6 +19,7 @@ static void tell_back(struct planner *p)
 
 static void tell_away(struct planner *p, const struct coordinator_view *view)
 {
+    RM_ASSERT(*view->store.why, "the store of job %s is away, and nobody says why", p->job->name);
     const struct op_condition *before = &p->stored->condition[OP_STORE_READY];
     const char *reason = view->store.person ? "StoreRefuses" : "StoreAway";
     set_store_ready(p, false, reason, view->store.why);
@@ -37,6 +40,7 @@ static void tell_fence(struct planner *p, const struct coordinator_view *view)
 /* No answer, or one of a coordinator that still looks: the last word stands. */
 void plan_tell_store(struct planner *p, const struct coordinator_view *view)
 {
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "a store is told of in mode %d", (int)p->mode);
     if (!view || !p->job->has_store)
         return;
     if (*view->store.why)

@@ -19,6 +19,7 @@
  * to leave by us. */
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/notice/notice.h"
 #include "common/wire/question.h"
 #include "operator/core/plan_parts.h"
@@ -29,6 +30,7 @@ enum { APART_MS = 60 * 1000 }; /* as coordinator/core/rdzv_machine.h has it */
 /* NULL: it is not connected under its attempt. */
 static const struct op_present *present(const struct planner *p, int index)
 {
+    RM_ASSERT(index >= 0 && index < RM_WORKERS_MAX, "worker %d is connected", index);
     const struct coordinator_view *view = find_coordinator_view(p);
     for (int i = 0; view && i < view->workers_count; i++)
         if (view->worker[i].worker == index && view->worker[i].attempt == p->next.workers.slot[index].attempt)
@@ -72,6 +74,7 @@ static int others_staying(const struct planner *p, int index)
         const struct op_present *there = pod ? present(p, i) : NULL;
         count += there && there->in_ring && !there->will_go && !(node && *node->leave);
     }
+    RM_ASSERT(count < RM_WORKERS_MAX, "%d others than worker %d stay", count, index);
     return count;
 }
 
@@ -81,6 +84,8 @@ static int others_staying(const struct planner *p, int index)
  * from the first word on. */
 static int64_t gone_at(const struct planner *p, int index, const struct node_view *node)
 {
+    RM_ASSERT(*node->leave && node->lead_ms > 0, "node %s goes after %lld ms", node->name,
+              (long long)node->lead_ms);
     static const int64_t same_ms = NOTICE_SAME_MOMENT / RM_MS;
     const struct op_slot *slot = &p->next.workers.slot[index];
     int64_t now_ms = p->s->now_ms / 1000 * 1000, known_ms = slot->until_ms;
@@ -120,6 +125,7 @@ bool surge_leaves_by_itself(const struct planner *p, int index)
 
 static bool was_asked(const struct planner *p, int index)
 {
+    RM_ASSERT(index >= 0 && index < RM_WORKERS_MAX, "worker %d was asked", index);
     const struct op_slot *slot = &p->stored->workers.slot[index];
     return slot->asked && slot->attempt == p->next.workers.slot[index].attempt;
 }
@@ -144,6 +150,7 @@ bool surge_is_uneasy(const struct planner *p, int index)
 /* Of those who leave by themselves the job is told how many more it is to have, not asked. */
 int surge_decide(const struct planner *p)
 {
+    RM_ASSERT(p->mode != OP_DONE && p->job->surge >= 0, "%d more in mode %d", p->job->surge, (int)p->mode);
     int may = 0, will = 0;
     if (p->job->freezes)
         return 0; /* who comes goes on from what who goes leaves behind */
@@ -168,11 +175,13 @@ void surge_ask(struct planner *p)
             slot->asked = may && asked < p->job->surge;
             asked += slot->asked;
         }
+    RM_ASSERT(asked <= p->job->surge, "%d are asked, of %d at a time", asked, p->job->surge);
 }
 
 static void tell_received(struct planner *p, int index, const struct node_view *node, bool will)
 {
     const char *why = will ? node->leave : node->may_leave;
+    RM_ASSERT(*why && placed_pod(p, index), "worker %d is on node %s, which does not go", index, node->name);
     bool karpenters = placed_pod(p, index)->undrained && strstr(why, "karpenter.sh/");
     plan_event(p, false, "NoticeReceived", "Replace", "worker %d: its machine %s go: %.80s %s%s", index,
                will ? "will" : "may", node->name, why,
@@ -183,6 +192,7 @@ static void tell_received(struct planner *p, int index, const struct node_view *
  * another one. A word that its metadata says as well, or a surer one, its coordinator tells. */
 static void tell_word(struct planner *p, int index, const struct node_view *node, int64_t until_ms)
 {
+    RM_ASSERT(*node->leave || *node->may_leave, "worker %d is on node %s, which stays", index, node->name);
     struct op_slot *slot = &p->next.workers.slot[index];
     const struct op_present *there = present(p, index);
     bool will = until_ms != 0, surer_heard = there && there->will_go;
@@ -275,6 +285,7 @@ static int in_their_places(const struct planner *p)
         const struct op_present *there = find_live(p, i) ? present(p, i) : NULL;
         count += there && there->in_ring && !there->will_go && !is_tainted(p, i);
     }
+    RM_ASSERT(count <= RM_WORKERS_MAX, "%d are in their places", count);
     return count;
 }
 
@@ -282,6 +293,7 @@ static int in_their_places(const struct planner *p)
 static bool is_told_alone(const struct planner *p, int index)
 {
     const struct pod_view *pod = placed_pod(p, index);
+    RM_ASSERT(pod, "worker %d is on no machine that could say something", index);
     const struct node_view *node = find_node(p, pod);
     return !(node && *node->may_leave) && !plan_may_return(p, pod);
 }
@@ -289,6 +301,7 @@ static bool is_told_alone(const struct planner *p, int index)
 static int64_t relieved_from(const struct planner *p, int index)
 {
     const struct pod_view *pod = placed_pod(p, index);
+    RM_ASSERT(pod, "worker %d is on no machine that it could leave", index);
     int64_t since_ms = pod->bound_ms ? pod->bound_ms : pod->created_ms;
     return is_told_alone(p, index) ? since_ms + APART_MS : 0;
 }
@@ -312,6 +325,8 @@ bool surge_relieves(struct planner *p, int index)
  * more when no worker is there: it is remembered, or the next replacement would be put there and be told. */
 void surge_relieve(struct planner *p, const struct pod_view *pod)
 {
+    RM_ASSERT(pod && pod->role == OP_WORKER, "%s leaves job %s, and is no worker", pod ? pod->name : "nobody",
+              p->job->name);
     const char *why = "may go, as it was told";
     const struct node_view *node = find_node(p, pod);
     if (node && *node->may_leave)
@@ -328,6 +343,7 @@ void surge_relieve(struct planner *p, const struct pod_view *pod)
  * nobody else has. */
 bool surge_is_more(const struct planner *p, int index)
 {
+    RM_ASSERT(index >= 0 && index < RM_WORKERS_MAX, "worker %d is one more", index);
     int before = 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         enum op_slot_state state = p->next.workers.slot[i].state;
@@ -343,6 +359,8 @@ static bool is_there(const struct planner *p, const char *node)
 
 static bool is_barred(const struct op_elsewhere *all, const char *node)
 {
+    RM_ASSERT(all->barred_count >= 0 && all->barred_count <= RM_WORKERS_MAX, "%d machines are barred",
+              all->barred_count);
     for (int i = 0; i < all->barred_count; i++)
         if (!strcmp(all->barred[i], node))
             return true;
@@ -360,4 +378,5 @@ void surge_bar(const struct planner *p, struct op_elsewhere *ret)
     for (int i = 0; i < left->count && ret->barred_count < RM_WORKERS_MAX; i++)
         if (!is_barred(ret, left->name[i]) && is_there(p, left->name[i]))
             ret->barred[ret->barred_count++] = left->name[i];
+    RM_ASSERT(ret->barred_count <= RM_WORKERS_MAX, "%d machines are barred", ret->barred_count);
 }

@@ -39,6 +39,7 @@ static void say_state(struct planner *p, const char *state, const char *format, 
 /* Size and time are told by the coordinator that saw it saved; a successor knows a checkpoint by its step. */
 void plan_take_checkpoint(struct planner *p, const struct op_checkpoint *newest)
 {
+    RM_ASSERT(newest->known, "step %lld is no checkpoint", (long long)newest->step);
     const struct op_checkpoint *stored = &p->stored->checkpoint;
     bool same = stored->known && stored->step == newest->step;
     p->next.checkpoint = *newest;
@@ -70,6 +71,8 @@ static void take_progress(struct planner *p, const struct coordinator_view *view
 /* What the coordinator knows goes into the status as it is. */
 static void take_view(struct planner *p, const struct coordinator_view *view)
 {
+    RM_ASSERT(view->term == p->stored->ring.coordinator.attempt && p->mode != OP_DONE,
+              "the word of term %d, in mode %d", view->term, (int)p->mode);
     p->next.ring.generation = view->ring_generation;
     p->next.ring.size = view->ring_size;
     p->next.ring.formed_ms = view->formed_ms / 1000 * 1000;
@@ -98,6 +101,8 @@ static void tell_event(struct planner *p, const struct op_coordinator_event *eve
 
 static void tell_events(struct planner *p, const struct coordinator_view *view)
 {
+    RM_ASSERT(view->events_count >= 0 && view->events_count <= OP_COORDINATOR_EVENTS_MAX, "%d events",
+              view->events_count);
     struct op_plan *plan = p->plan;
     int64_t told = plan->told_term == view->term ? plan->told_sequence : 0;
     for (int i = 0; i < view->events_count; i++) {
@@ -162,6 +167,7 @@ static bool look_at(const struct planner *p, const struct pod_view *pod, struct 
         return false;
     ret->index = pod->index;
     ret->since_ms = pod->created_ms;
+    RM_ASSERT(*ret->reason, "pod %s is held up, and nobody knows why", pod->name);
     return true;
 }
 
@@ -194,6 +200,7 @@ static void count_workers(struct planner *p)
 
 static void tell_pods(struct planner *p, bool held_up, const struct laggard *laggard)
 {
+    RM_ASSERT(!held_up || *laggard->reason, "a pod of job %s is held up, and nobody knows why", p->job->name);
     int target = p->next.workers.target;
     if (*p->trouble)
         set_truth(p, OP_PODS_READY, false, p->trouble_reason, p->trouble);
@@ -223,6 +230,7 @@ static void tell_work(struct planner *p, bool works)
 
 static void tell_ring(struct planner *p, const struct coordinator_view *view)
 {
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "a ring is told of in mode %d", (int)p->mode);
     bool ring = view && view->ring_size > 0, training = ring && view->state == STATUS_TRAINING;
     if (!view && slot_is_live(&p->next.ring.coordinator) && condition_is(p->stored, OP_RING_FORMED))
         return; /* no answer yet, perhaps to a new operator: the last word stands */
@@ -260,6 +268,7 @@ enum { QUICK_TOLD = 3 }; /* ends in a row from which on they are a trouble and n
 /* One that waits because it ended soon after its start again and again; -1: none. */
 static int find_resting(const struct planner *p)
 {
+    RM_ASSERT(p->mode != OP_DONE, "who rests of a job that is over, %s", p->job->name);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct op_slot *slot = &p->next.workers.slot[i];
         if (slot->quick >= QUICK_TOLD && plan_rests_until(p, slot, find_worker(p, i, slot->attempt)))
@@ -300,6 +309,7 @@ static void describe_ready(const struct planner *p, char *out, size_t size)
 static void tell_waiting(struct planner *p, const struct coordinator_view *view, bool held_up,
                          const struct laggard *laggard)
 {
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "a job waits in mode %d", (int)p->mode);
     char who[OP_REASON_MAX], since[32], more[RM_WHY_MAX], workers[64];
     describe_ready(p, workers, sizeof workers);
     plan_wake(p, p->s->now_ms + OP_TICK_MS);
@@ -334,6 +344,7 @@ static void tell_waiting(struct planner *p, const struct coordinator_view *view,
 /* Whether its coordinator can be asked at all; what it said last is of no use where it can't. */
 static bool tell_reachable(struct planner *p, const struct coordinator_view *view)
 {
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "a coordinator is asked in mode %d", (int)p->mode);
     bool silent = find_silence(p) >= OP_SILENCE_MS;
     const struct op_condition *before = &p->stored->condition[OP_REACHABLE];
     static const char lost[] = "the coordinator gives no answer; status.message says why";
@@ -370,6 +381,7 @@ static void tell_silence(struct planner *p)
  * program are told to end nothing is saved: they begin anew. */
 static const char *state_word(const struct planner *p, enum status_state state)
 {
+    RM_ASSERT(state != STATUS_TRAINING, "job %s trains, and the word for it is another one", p->job->name);
     bool begun = p->job->stepless ? p->next.ring.begun > 0 : p->next.progress.known;
     bool stops = state == STATUS_QUIESCING || state == STATUS_SAVING;
     if (stops && !p->job->stepless)
@@ -394,6 +406,8 @@ static const struct pod_view *find_refused(const struct planner *p)
 /* "3 of 4 workers at step 812", and what stands in the way of more. */
 static void say_program(struct planner *p, const struct coordinator_view *view, const char *more)
 {
+    RM_ASSERT(p->job->stepless && view->state == STATUS_TRAINING, "job %s runs no program, in state %d",
+              p->job->name, (int)view->state);
     char at[48] = "";
     if (p->next.progress.known)
         snprintf(at, sizeof at, ", at step %lld", (long long)p->next.progress.step);
@@ -428,6 +442,7 @@ static void tell_training(struct planner *p, const struct coordinator_view *view
 
 static void tell_running(struct planner *p)
 {
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "a job runs in mode %d", (int)p->mode);
     struct laggard laggard = {0};
     bool held_up = find_laggard(p, &laggard);
     const struct coordinator_view *view = find_coordinator_view(p);
@@ -452,12 +467,15 @@ static void tell_running(struct planner *p)
 static void forget_word(struct planner *p, enum op_condition_type type, const char *reason,
                         const char *message)
 {
+    RM_ASSERT((unsigned)type < OP_CONDITIONS, "condition %d is forgotten: %s", (int)type, reason);
     if (p->next.condition[type].status != OP_UNSET)
         condition_unknown(&p->next, type, reason, message, p->job->generation, p->s->now_ms);
 }
 
 static void no_ring(struct planner *p, const char *reason, const char *message)
 {
+    RM_ASSERT(p->mode != OP_RUN && p->mode != OP_HOLD, "no ring of a job in mode %d: %s", (int)p->mode,
+              reason);
     p->next.ring.size = 0;
     memset(p->next.ring.member, 0, sizeof p->next.ring.member);
     set_truth(p, OP_PODS_READY, false, reason, message);
@@ -470,6 +488,7 @@ static void no_ring(struct planner *p, const char *reason, const char *message)
 
 static bool all_gone(const struct planner *p)
 {
+    RM_ASSERT(p->mode == OP_STOP || p->mode == OP_SUSPEND, "all have gone in mode %d", (int)p->mode);
     return plan_live(p->stored) == 0 && !slot_is_live(&p->stored->ring.coordinator) &&
            plan_live(&p->next) == 0 && !slot_is_live(&p->next.ring.coordinator) &&
            !find_any_alive(p, OP_WORKER) && !find_any_alive(p, OP_COORDINATOR);
@@ -477,6 +496,7 @@ static bool all_gone(const struct planner *p)
 
 static const char *how_it_ends(const struct planner *p)
 {
+    RM_ASSERT(p->mode != OP_RUN && p->mode != OP_HOLD, "a job in mode %d ends", (int)p->mode);
     if (p->job->freezes)
         return "a snapshot of the program's processes is made, and the worker ends";
     return p->job->stepless ? "the program's processes are told to end, and the workers with them"
@@ -485,6 +505,7 @@ static const char *how_it_ends(const struct planner *p)
 
 static void tell_suspend(struct planner *p)
 {
+    RM_ASSERT(p->mode == OP_SUSPEND && p->pauses, "a job pauses in mode %d", (int)p->mode);
     char budget[RM_WHY_MAX], more[RM_WHY_MAX];
     if (!all_gone(p)) {
         set_truth(p, OP_SUSPENDED, false, "Suspending", how_it_ends(p));
@@ -514,6 +535,7 @@ static void tell_suspend(struct planner *p)
 /* The coordinator is the last one to end. */
 static void tell_idle(struct planner *p)
 {
+    RM_ASSERT(p->mode == OP_IDLING && p->next.idle.since_ms, "a job is idle in mode %d", (int)p->mode);
     char said[OP_MESSAGE_MAX];
     struct laggard laggard = {0};
     idle_say(p, said, sizeof said);
@@ -530,12 +552,15 @@ static void tell_idle(struct planner *p)
 
 static void tell_not_idle(struct planner *p)
 {
+    RM_ASSERT(p->mode != OP_IDLING, "job %s is idle, and is not", p->job->name);
     if (p->next.condition[OP_IDLE].status == OP_TRUE)
         set_truth(p, OP_IDLE, false, "NotIdle", "the job is not idle");
 }
 
 static void tell_stop(struct planner *p)
 {
+    RM_ASSERT(p->mode == OP_STOP && condition_is(&p->next, OP_STOPPING), "a job stops in mode %d",
+              (int)p->mode);
     struct op_condition why = p->next.condition[OP_STOPPING];
     if (all_gone(p))
         plan_finish(p, false, why.reason, why.message);
@@ -545,6 +570,7 @@ static void tell_stop(struct planner *p)
 
 static void tell_end(struct planner *p)
 {
+    RM_ASSERT(p->mode == OP_DONE, "a job ends in mode %d", (int)p->mode);
     bool complete = condition_is(&p->next, OP_COMPLETE);
     const struct op_condition *c = &p->next.condition[complete ? OP_COMPLETE : OP_FAILED];
     bool just_now = !condition_is(p->stored, OP_FINISHED);
@@ -567,6 +593,7 @@ static void tell_end(struct planner *p)
 /* What is to go, and may not, stands behind what is said of a job that comes to its end. */
 static void add_trouble(struct planner *p)
 {
+    RM_ASSERT(p->mode != OP_RUN && p->mode != OP_HOLD, "a job in mode %d comes to its end", (int)p->mode);
     char said[OP_MESSAGE_MAX], trouble[OP_REFUSAL_MAX];
     if (!*p->trouble)
         return;

@@ -115,6 +115,7 @@ bool pod_keeps(const struct job_view *job, const char *path)
 
 static int refuse_template(const struct making *m, const char *what)
 {
+    RM_ASSERT(*what && *m->field, "\"%s\" is refused for \"%s\"", m->field, what);
     return err_set(m->err, ERR_USAGE, "%s: %s", m->field, what);
 }
 
@@ -209,6 +210,7 @@ static void read_image(const struct js *container, struct image *ret)
  */
 static struct image image_of_ours(const struct making *m, const char *first, const char *second)
 {
+    RM_ASSERT(m->job->launched, "job %s has no bundle", m->job->name);
     struct image image = {0};
     if (*m->settings->worker_image)
         image.name = m->settings->worker_image;
@@ -277,6 +279,7 @@ static int check_no_mount(const struct making *m, const struct js *container)
 /* Ringmaster's programs and a home, in a container that need have neither. */
 static int set_program(const struct making *m, struct js *container)
 {
+    RM_ASSERT(runs_program(m), "container %s of job %s runs no program", m->ours, m->job->name);
     const struct op_images *pinned = &m->job->status.images;
     struct image image = image_of_ours(m, pinned->bundle, pinned->coordinator);
     if (check_no_mount(m, container) < 0)
@@ -328,6 +331,7 @@ static int64_t cache_size(const struct making *m)
 {
     int64_t bytes = (int64_t)8 << 30;
     read_int(m->job_spec, "trainer.data.cacheBytes", 1 << 20, (int64_t)1 << 50, &bytes);
+    RM_ASSERT(bytes >= 1 << 20, "a cache of %lld bytes", (long long)bytes);
     return bytes >> 20;
 }
 
@@ -348,6 +352,7 @@ static void key_name(const struct job_view *job, char out[OP_NAME_MAX])
         text_copy(out, OP_NAME_MAX, job->status.ring.key);
     else
         name_key_of_old(job->name, job->uid, out);
+    RM_ASSERT(*out, "the key of job %s has no name", job->name);
 }
 
 static void set_volumes(const struct making *m, struct js *container)
@@ -374,6 +379,7 @@ static bool is_frozen(const struct making *m)
 
 static void set_frozen(const struct making *m, struct js *container)
 {
+    RM_ASSERT(is_frozen(m), "of job %s no snapshots are made", m->job->name);
     const char *older = js_as_string(read_at(m->job_spec, "checkpoint.processKeyRef.name"));
     pod_frozen_place(m->pod_spec, container, older);
 }
@@ -413,6 +419,7 @@ static int64_t grace_of(const struct making *m, int64_t fallback)
     int64_t grace = fallback;
     read_int(m->pod_spec, "terminationGracePeriodSeconds", 0, 86400, &grace);
     js_set_int(m->pod_spec, "terminationGracePeriodSeconds", grace);
+    RM_ASSERT(grace >= 0, "a grace of %lld s", (long long)grace);
     return grace;
 }
 
@@ -443,6 +450,8 @@ static void name_of_coordinators(const struct making *m, char out[ADDRESS_MAX])
 
 static void set_worker_command(const struct making *m, struct js *container, int index, int attempt)
 {
+    RM_ASSERT(index >= 0 && attempt >= 0 && strcmp(m->ours, "trainer") == 0, "attempt %d of worker %d is %s",
+              attempt, index, m->ours);
     char address[ADDRESS_MAX], number[16], tries[16], grace[24];
     struct js *command = js_array();
     name_of_coordinators(m, address);
@@ -508,6 +517,7 @@ static void set_what_job(const struct making *m, struct js *container, const str
 
 static void set_coordinator_command(const struct making *m, struct js *container, int term)
 {
+    RM_ASSERT(term > 0 && strcmp(m->ours, "coordinator") == 0, "term %d is %s", term, m->ours);
     char address[ADDRESS_MAX], port[16], number[16], grace[24];
     struct js *command = js_array();
     name_of_coordinators(m, address);
@@ -603,6 +613,7 @@ static int make_coordinator(const struct making *m, const struct op_spec *spec, 
 /* The template's labels and annotations, ours over them. */
 static struct js *metadata_of(const struct job_view *job, const char *name, const struct js *template)
 {
+    RM_ASSERT(*name && *job->uid, "a pod '%s' of no job", name);
     struct js *metadata = object_metadata(job, name), *labels = part_mutable(js_get(metadata, "labels"));
     const struct js *theirs = read_at(template, "metadata.labels");
     const struct js *notes = read_at(template, "metadata.annotations");
@@ -616,6 +627,7 @@ static struct js *metadata_of(const struct job_view *job, const char *name, cons
 
 static struct js *begin_pod(struct making *m, const struct js *template, const char *name)
 {
+    RM_ASSERT(!m->pod_spec, "pod %s is begun twice", name);
     const struct js *spec = js_get(template, "spec");
     struct js *pod = js_object();
     m->pod_spec = spec ? js_copy(spec) : js_object();
@@ -645,6 +657,7 @@ static void note_annotation(struct js *pod, const char *key, const char *text)
 
 static int finish_pod(struct js *pod, struct js *job_spec, int status, struct str *out)
 {
+    RM_ASSERT(status <= 0, "a pod is made with %d", status);
     if (status == 0)
         js_print(pod, out);
     js_free(pod);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/wire/json.h"
 #include "operator/core/pod_parts.h"
 #include "operator/core/read.h"
@@ -162,6 +163,7 @@ static int64_t room_mib(const struct js *container)
     const char *limit = js_as_string(read_at(container, "resources.limits.memory"));
     if (!limit || !quantity_parse(limit, &milli))
         return USUAL_MIB;
+    RM_ASSERT(milli >= 0, "a limit of %lld", (long long)milli);
     return milli / 1000 / MEBIBYTE + 1 + FILES_MIB;
 }
 

@@ -116,6 +116,7 @@ static bool tolerates(const struct js *list, const char *key, const char *effect
 
 static void tolerate(struct js *list, const char *key, const char *value, const char *effect, int seconds)
 {
+    RM_ASSERT(*key && seconds >= 0, "the taint '%s' is tolerated for %d s", key, seconds);
     if (tolerates(list, key, effect))
         return;
     struct js *o = js_object();
@@ -149,6 +150,7 @@ static bool is_mounted(const struct js *container, const char *path)
 
 static struct js *add_volume(struct js *pod_spec, const char *volume)
 {
+    RM_ASSERT(!part_has_volume(pod_spec, volume), "a pod has two volumes %s", volume);
     struct js *made = js_object();
     js_set_string(made, "name", volume);
     js_push(array_at(pod_spec, "volumes"), made);
@@ -158,6 +160,7 @@ static struct js *add_volume(struct js *pod_spec, const char *volume)
 static struct js *mount(struct js *pod_spec, struct js *container, const char *volume, const char *path,
                         bool read_only)
 {
+    RM_ASSERT(*path == '/', "volume %s is mounted at '%s'", volume, path);
     struct js *at = js_object();
     js_set_string(at, "name", volume);
     js_set_string(at, "mountPath", path);
@@ -216,6 +219,7 @@ void part_variable(struct js *container, const char *name, const char *value)
 
 static void from_field(struct js *env, const char *name, const char *path)
 {
+    RM_ASSERT(*name && *path, "a variable '%s' is field '%s'", name, path);
     struct js *o = js_object();
     js_set_string(o, "name", name);
     js_set_string(object_at(object_at(o, "valueFrom"), "fieldRef"), "fieldPath", path);
@@ -232,6 +236,7 @@ void part_pod_environment(struct js *container)
 
 void part_node_agent(struct js *container, int port)
 {
+    RM_ASSERT(port > 0 && port <= 65535, "a node's agent is at port %d", port);
     char text[16];
     snprintf(text, sizeof text, "%d", port);
     from_field(array_at(container, "env"), "RINGMASTER_POD_HOST_IP", "status.hostIP");
@@ -260,6 +265,7 @@ void part_small_resources(struct js *container)
 
 void part_disk(struct js *container, int64_t mebibytes)
 {
+    RM_ASSERT(mebibytes > 0, "%lld MiB of disk are asked for", (long long)mebibytes);
     static const char disk[] = "ephemeral-storage";
     char text[32];
     struct js *resources = object_at(container, "resources");
@@ -283,6 +289,7 @@ bool part_has_volume(const struct js *pod_spec, const char *volume)
 /* A new term, still without expressions. */
 static struct js *preferred(struct js *pod_spec, int weight)
 {
+    RM_ASSERT(weight >= 1 && weight <= 100, "a weight of %d", weight);
     struct js *affinity = object_at(object_at(pod_spec, "affinity"), "nodeAffinity");
     struct js *list = array_at(affinity, "preferredDuringSchedulingIgnoredDuringExecution");
     struct js *term = js_object();
@@ -310,6 +317,8 @@ static void prefer_pool(struct js *pod_spec, const char *label, const char *valu
 
 static void avoid(struct js *pod_spec, const char *label, const struct op_names *names)
 {
+    RM_ASSERT(names->count >= 0 && names->count <= OP_AVOIDED_MAX, "%d of label %s are avoided", names->count,
+              label);
     struct js *values =
         names->count ? array_at(prefer(pod_spec, MISFIT_WEIGHT, label, "NotIn"), "values") : NULL;
     for (int i = 0; i < names->count; i++)
@@ -333,12 +342,14 @@ static struct js *required_terms(struct js *pod_spec)
     struct js *terms = array_at(required, "nodeSelectorTerms");
     if (!js_size(terms))
         js_push(terms, js_object());
+    RM_ASSERT(js_size(terms) > 0, "%zu terms, of which one is to be met", js_size(terms));
     return terms;
 }
 
 /* where: "matchFields", "matchExpressions". A field of the node takes one value a requirement. */
 static void require_not(struct js *term, const char *where, const char *key, const char *value)
 {
+    RM_ASSERT(*key && *value, "a pod goes to no node of '%s' '%s'", key, value);
     struct js *one = js_object();
     js_set_string(one, "key", key);
     js_set_string(one, "operator", "NotIn"); /* true of a node without that label, too */
@@ -348,6 +359,7 @@ static void require_not(struct js *term, const char *where, const char *key, con
 
 void part_bar(struct js *pod_spec, const char *const *names, int count)
 {
+    RM_ASSERT(count >= 0 && count <= RM_WORKERS_MAX, "%d machines are barred", count);
     struct js *terms = count ? required_terms(pod_spec) : NULL;
     for (size_t i = 0; i < js_size(terms); i++)
         for (int k = 0; k < count; k++)

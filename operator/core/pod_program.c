@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/wire/json.h"
 #include "operator/core/names.h"
 #include "operator/core/pod_parts.h"
@@ -32,6 +33,7 @@ static struct js *object_of(struct js *object, const char *key)
 
 static void mount(struct js *container, const char *path, bool read_only)
 {
+    RM_ASSERT(*path == '/', "the bundle is mounted at '%s'", path);
     struct js *list = (struct js *)(uintptr_t)js_get(container, "volumeMounts");
     if (!list) {
         list = js_array();
@@ -75,6 +77,7 @@ static void set_security(struct js *container, bool leave_uid)
 
 static struct js *installer(const char *image, const char *policy, bool leave_uid)
 {
+    RM_ASSERT(image, "the bundle comes out of no image, by policy %s", policy ? policy : "none");
     static const char *const words[] = {POD_BUNDLE_AGENT, "install", TARGET};
     struct js *made = js_object(), *command = js_array();
     js_set_string(made, "name", OP_INSTALLER);

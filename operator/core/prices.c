@@ -31,6 +31,7 @@ static bool read_fraction(const char *text, int64_t *ret)
             return false;
         *ret += weight * (*text - '0');
     }
+    RM_ASSERT(*ret >= 0 && *ret < PRICE_UNIT, "%lld millionths behind the point", (long long)*ret);
     return !*text;
 }
 
@@ -76,11 +77,13 @@ static int split(char *line, char *field[FIELDS])
             field[count] = strcmp(at, "*") == 0 ? at + 1 : at;
         count++;
     }
+    RM_ASSERT(count >= 1, "a line of %d fields", count);
     return count;
 }
 
 static int read_place(const char *name, const char *text, char *out, size_t size, int line, struct error *err)
 {
+    RM_ASSERT(size > 0 && line > 1, "%s of line %d into %zu bytes", name, line, size);
     if (strchr(text, '"'))
         return err_set(err, ERR_USAGE, "line %d: %s is in quotes; write it without, and without commas", line,
                        name);
@@ -181,6 +184,7 @@ static int read_row(struct prices *prices, char *text, int line, struct error *e
 
 static int take_line(struct prices *prices, const char *text, size_t length, int line, struct error *err)
 {
+    RM_ASSERT(line >= 1, "line %d", line);
     char own[LINE_MAX];
     if (length >= sizeof own)
         return err_set(err, ERR_USAGE, "line %d: it is longer than %d characters", line, LINE_MAX - 1);
@@ -221,6 +225,7 @@ static int compare(const void *left, const void *right)
 
 static int check_doubles(const struct prices *prices, struct error *err)
 {
+    RM_ASSERT(prices->count >= 0, "%d prices", prices->count);
     const struct price *first = NULL;
     for (int i = 1; i < prices->count; i++) {
         const struct price *a = &prices->row[i - 1], *b = &prices->row[i];
@@ -299,6 +304,7 @@ static int rank_of(const struct price_machine *row, const struct price_machine *
         !fits(row->zone, machine->zone) || !fits(row->type, machine->type) ||
         (row->capacity != PRICE_ANY && row->capacity != machine->capacity))
         return -1;
+    RM_ASSERT((unsigned)row->capacity <= PRICE_SPOT, "a price of capacity %d", (int)row->capacity);
     return (*row->provider ? RANK_PROVIDER : 0) + (row->capacity != PRICE_ANY ? RANK_CAPACITY : 0) +
            (*row->region ? RANK_REGION : 0) + (*row->zone ? RANK_ZONE : 0) + (*row->type ? RANK_TYPE : 0);
 }
@@ -327,6 +333,7 @@ static int first_of(const struct prices *prices, const char *type)
 static void look_through(const struct prices *prices, const char *type, const struct price_machine *machine,
                          int64_t at_ms, struct best *best)
 {
+    RM_ASSERT(best->rank >= -1 && (best->rank < 0) == !best->row, "a price of rank %d, and none", best->rank);
     for (int i = first_of(prices, type); i < prices->count && !strcmp(prices->row[i].of.type, type); i++) {
         const struct price *row = &prices->row[i];
         int rank = rank_of(&row->of, machine);

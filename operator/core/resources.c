@@ -14,6 +14,7 @@ static const double milli_most = 9e18;
 /* Up to the next whole one, but for what a double leaves out. */
 static int64_t rounded_up(double value)
 {
+    RM_ASSERT(value >= 0, "an amount of %g", value);
     int64_t below = (int64_t)value;
     return below + (value - (double)below > 1e-6);
 }
@@ -58,6 +59,7 @@ bool quantity_parse(const char *text, int64_t *ret_milli)
     if (*end || scale == 0)
         return false;
     *ret_milli = value < milli_most ? rounded_up(value) : (int64_t)milli_most;
+    RM_ASSERT(*ret_milli >= 0, "%s is %lld", text, (long long)*ret_milli);
     return true;
 }
 
@@ -75,6 +77,7 @@ static int64_t *place_of(struct resources *r, const char *name)
 
 static int64_t amount_of(const struct resources *r, const char *name)
 {
+    RM_ASSERT(r->count >= 0 && r->count <= RESOURCES_MAX, "%d resources", r->count);
     for (int i = 0; i < r->count; i++)
         if (!strcmp(r->of[i].name, name))
             return r->of[i].milli;
@@ -95,6 +98,7 @@ static bool read_amount(const struct js *value, int64_t *ret)
     if (!(real >= 0))
         return false;
     *ret = real < milli_most / 1000 ? rounded_up(real * 1000) : (int64_t)milli_most;
+    RM_ASSERT(*ret >= 0, "an amount of %lld", (long long)*ret);
     return true;
 }
 
@@ -118,10 +122,12 @@ void resources_read(const struct js *object, struct resources *ret)
             if (place)
                 *place = milli;
         }
+    RM_ASSERT(ret->count <= RESOURCES_MAX, "%d resources", ret->count);
 }
 
 void resources_add(struct resources *sum, const struct resources *more)
 {
+    RM_ASSERT(more->count >= 0 && more->count <= RESOURCES_MAX, "%d resources are added", more->count);
     for (int i = 0; i < more->count; i++) {
         int64_t *place = place_of(sum, more->of[i].name), most = (int64_t)milli_most;
         if (place)
@@ -131,6 +137,7 @@ void resources_add(struct resources *sum, const struct resources *more)
 
 void resources_raise(struct resources *sum, const struct resources *least)
 {
+    RM_ASSERT(least->count >= 0 && least->count <= RESOURCES_MAX, "%d resources at least", least->count);
     for (int i = 0; i < least->count; i++) {
         int64_t *place = place_of(sum, least->of[i].name);
         if (place && *place < least->of[i].milli)
@@ -186,6 +193,7 @@ void resources_of_pod(const struct js *spec, struct resources *ret)
 
 bool resources_are_asked(const struct resources *asked)
 {
+    RM_ASSERT(asked->count >= 0 && asked->count <= RESOURCES_MAX, "%d resources are asked for", asked->count);
     for (int i = 0; i < asked->count; i++)
         if (asked->of[i].milli && strcmp(asked->of[i].name, "ephemeral-storage") != 0)
             return true;
@@ -204,5 +212,6 @@ int64_t resources_share(const struct resources *asked, const struct resources *t
     }
     if (!known || share >= 1)
         return RESOURCE_WHOLE;
+    RM_ASSERT(share >= 0, "%g of a machine", share);
     return rounded_up(share * RESOURCE_WHOLE);
 }

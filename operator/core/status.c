@@ -27,17 +27,21 @@ const char *slot_state_name(enum op_slot_state state)
 
 bool slot_is_live(const struct op_slot *slot)
 {
+    RM_ASSERT((unsigned)slot->state <= OP_SLOT_SKIPPED, "attempt %d is in state %d", slot->attempt,
+              (int)slot->state);
     return slot->state == OP_SLOT_WANTED || slot->state == OP_SLOT_PRESENT;
 }
 
 bool condition_is(const struct job_status *status, enum op_condition_type type)
 {
+    RM_ASSERT((unsigned)type < OP_CONDITIONS, "condition %d is asked for", (int)type);
     return status->condition[type].status == OP_TRUE;
 }
 
 static void put_condition(struct op_condition *c, enum op_truth wanted, const char *reason,
                           const char *message, int64_t generation, int64_t now_ms)
 {
+    RM_ASSERT(wanted != OP_UNSET, "a condition becomes none: %s", reason);
     if (c->status != wanted)
         c->transition_ms = now_ms;
     c->status = wanted;

@@ -2,6 +2,7 @@
  * goes on from. */
 #include <stdio.h>
 
+#include "common/base/assert.h"
 #include "common/wire/json.h"
 #include "operator/core/resources.h"
 #include "operator/core/status_rows.h"
@@ -65,16 +66,20 @@ void status_cost_column(const struct op_cost *cost, char out[OP_REASON_MAX])
 
 static int meters_count(const struct job_status *status)
 {
+    RM_ASSERT(status->cost.meters_count >= 0 && status->cost.meters_count <= OP_METERS_MAX, "%d meters",
+              status->cost.meters_count);
     return status->cost.meters_count;
 }
 
 static bool has_meter(const struct job_status *status, int place)
 {
+    RM_ASSERT(place >= 0, "meter %d of %d", place, status->cost.meters_count);
     return place < status->cost.meters_count;
 }
 
 static int meter_place(struct job_status *ret, const struct js *entry)
 {
+    RM_ASSERT(ret->cost.meters_count >= 0, "%d meters", ret->cost.meters_count);
     (void)entry;
     if (ret->cost.meters_count >= OP_METERS_MAX)
         return -1;

@@ -18,6 +18,7 @@ static const char *key_of(const struct status_row *r)
 
 static const char *key_of_one(const struct status_row *r, int which)
 {
+    RM_ASSERT(which >= 0 && which < r->count, "number %d of %d", which, r->count);
     return status_key_at(r->part, r->like + (size_t)which * sizeof(double)); /* a page has them as doubles */
 }
 
@@ -48,16 +49,21 @@ static void read_names(const struct js *list, struct op_names *ret)
         if (name && *name && text_copy(ret->name[ret->count], OP_NODE_MAX, name))
             ret->count++;
     }
+    RM_ASSERT(ret->count <= OP_AVOIDED_MAX, "%d names", ret->count);
 }
 
 static int64_t most_of(const struct status_row *r)
 {
+    RM_ASSERT(r->kind == ROW_INT || r->kind == ROW_LONG || r->kind == ROW_LONGS, "a number of kind %d",
+              (int)r->kind);
     int64_t most = r->kind == ROW_INT ? OP_COUNT_MAX : INT64_MAX;
     return r->highest ? r->highest : most;
 }
 
 static void read_number(void *at, const struct status_row *r, const struct js *o, const char *key)
 {
+    RM_ASSERT(r->lowest <= most_of(r), "%s is from %lld to %lld", key, (long long)r->lowest,
+              (long long)most_of(r));
     if (r->kind == ROW_INT) {
         *(int *)at = r->when & ROW_KNOWN ? -1 : *(int *)at;
         read_small(o, key, (int)r->lowest, (int)most_of(r), at);
@@ -80,6 +86,7 @@ static void read_rows(void *to, const struct status_row *rows, const struct js *
 static void read_list(char *first, const struct status_row *r, const struct js *list,
                       struct job_status *whole)
 {
+    RM_ASSERT(r->list && r->rows && r->size, "%s is a list of nothing", key_of(r));
     for (size_t i = 0; list && js_kind(list) == JS_ARRAY && i < js_size(list); i++) {
         const struct js *entry = js_at(list, i);
         int place = r->list->place(whole, entry);
@@ -227,6 +234,7 @@ static void put_list(struct js *o, const struct status_row *r, const char *first
 {
     struct js *array = js_array();
     int count = r->list->count(w->status);
+    RM_ASSERT(count >= 0 && r->size, "%d entries of %zu bytes", count, r->size);
     for (int i = 0; i < count; i++) {
         struct stand stand = {r->list, i};
         if (r->list->has(w->status, i))
@@ -272,6 +280,7 @@ static void put_value(struct js *o, const char *key, const void *at, const struc
 
 static void put_longs(struct js *o, const struct status_row *r, const int64_t *numbers)
 {
+    RM_ASSERT(r->kind == ROW_LONGS, "%d numbers of kind %d", r->count, (int)r->kind);
     for (int i = 0; i < r->count; i++)
         put_number(o, key_of_one(r, i), numbers[i], r->when);
 }
@@ -359,6 +368,7 @@ struct js *status_cost_json(const struct job_status *status)
 static void list_one(struct job_status_listed *ret, int most, int *count, const char *key, int depth,
                      bool list)
 {
+    RM_ASSERT(*count >= 0 && depth >= 0, "member %d is %d deep", *count, depth);
     if (*count < most)
         ret[*count] = (struct job_status_listed){.key = key, .depth = depth, .list = list};
     ++*count;
@@ -367,6 +377,7 @@ static void list_one(struct job_status_listed *ret, int most, int *count, const 
 static void list_rows(struct job_status_listed *ret, int most, int *count, const struct status_row *rows,
                       int depth)
 {
+    RM_ASSERT(depth >= 0 && depth < 8, "members are %d deep", depth);
     for (const struct status_row *r = rows; r->kind != ROW_END; r++) {
         for (int i = 0; r->kind == ROW_LONGS && i < r->count; i++)
             list_one(ret, most, count, key_of_one(r, i), depth, false);

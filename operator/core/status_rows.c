@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/wire/json.h"
 #include "operator/core/account.h"
 #include "operator/core/read.h"
@@ -18,6 +19,7 @@ static int conditions_count(const struct job_status *status)
 
 static bool has_condition(const struct job_status *status, int place)
 {
+    RM_ASSERT(place >= 0 && place < OP_CONDITIONS, "condition %d", place);
     return status->condition[place].status != OP_UNSET;
 }
 
@@ -52,6 +54,7 @@ static int slots_count(const struct job_status *status)
 
 static bool has_slot(const struct job_status *status, int place)
 {
+    RM_ASSERT(place >= 0 && place < RM_WORKERS_MAX, "the slot of worker %d", place);
     return status->workers.slot[place].state != OP_SLOT_FREE;
 }
 
@@ -65,16 +68,20 @@ static int slot_place(struct job_status *ret, const struct js *entry)
 
 static int members_count(const struct job_status *status)
 {
+    RM_ASSERT(status->ring.size >= 0 && status->ring.size <= RM_WORKERS_MAX, "a ring of %d",
+              status->ring.size);
     return status->ring.size;
 }
 
 static bool has_member(const struct job_status *status, int place)
 {
+    RM_ASSERT(place >= 0, "member %d of %d", place, status->ring.size);
     return place < status->ring.size;
 }
 
 static int member_place(struct job_status *ret, const struct js *entry)
 {
+    RM_ASSERT(ret->ring.size >= 0 && ret->ring.size <= RM_WORKERS_MAX, "a ring of %d", ret->ring.size);
     int worker = -1;
     read_small(entry, status_key_at(STATUS_OF_MEMBER, offsetof(struct status_worker, worker)), -1, INT32_MAX,
                &worker);
@@ -142,6 +149,7 @@ static void put_column_progress(struct js *o, const char *key, const struct stat
 /* 5122 -> "1h25m". */
 static void span_text(int64_t seconds, char *out, size_t size)
 {
+    RM_ASSERT(seconds >= 0, "%lld s are left", (long long)seconds);
     if (seconds < 60)
         snprintf(out, size, "%llds", (long long)seconds);
     else if (seconds < 3600)

@@ -386,6 +386,7 @@ static void read_taint(const char *key, struct node_view *node)
         return;
     if (notice_kind(source)->certainty == NOTICE_WILL) {
         int64_t lead_ms = notice_kind(source)->lead / RM_MS;
+        RM_ASSERT(lead_ms >= 0, "the taint %s promises %lld ms", key, (long long)lead_ms);
         if (*node->leave && node->lead_ms <= lead_ms)
             return;
         snprintf(node->leave, sizeof node->leave, "has the taint %.100s", key);

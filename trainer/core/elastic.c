@@ -56,6 +56,7 @@ static bool due(int64_t every, int64_t step, int64_t done)
 /* Not after the last step: what is saved then is asked for. */
 static bool snapshot_due_at(const struct elastic *st, int64_t step, int64_t saved)
 {
+    RM_ASSERT(step >= 0, "step %" PRId64 " is saved", step);
     return step < st->settings.steps && due(st->settings.checkpoint_every, step, saved);
 }
 
@@ -104,6 +105,7 @@ static void fault_blamed(struct elastic *st, struct elastic_out *out, const stru
 /* Of a source that holds something else than was agreed the connection is well. */
 static void fault_of_peer(struct elastic *st, struct elastic_out *out, const struct elastic_result *r)
 {
+    RM_ASSERT(r->outcome == OUTCOME_PEER, "a peer is blamed with outcome %d", (int)r->outcome);
     bool source = r->class == CLASS_SOURCE;
     struct message *m = fault(st, out, source ? FAULT_LINEAGE : FAULT_RING, r->peer, r->text);
     m->fault.class = source ? CLASS_SOURCE : CLASS_UNKNOWN;
@@ -111,6 +113,7 @@ static void fault_of_peer(struct elastic *st, struct elastic_out *out, const str
 
 static int rank_of(const struct elastic *st, const struct msg_form *form)
 {
+    RM_ASSERT(form->count >= 0 && form->count <= RM_WORKERS_MAX, "a ring of %d", form->count);
     for (int i = 0; i < form->count; i++) {
         if (form->member[i].worker == st->settings.worker)
             return i;
@@ -222,6 +225,7 @@ static void set_dues(struct elastic *st, int64_t evaluated, int64_t saved)
 /* The agent is done with the memory soon, or gives up what lies there where the store does not take it. */
 static void want_snapshot_memory(struct elastic *st, struct elastic_out *out)
 {
+    RM_ASSERT(st->snapshot_busy, "memory is waited for that nobody reads");
     if (!st->snapshot_wanted)
         elastic_say(st, out, MSG_SNAPSHOT_WANTED);
     st->snapshot_wanted = true;
@@ -299,6 +303,8 @@ static void next_transfer(struct elastic *st, struct elastic_out *out)
 /* A pass comes to nothing where its ring does, or where all shall stop at once. */
 static void drop_pass(struct elastic *st)
 {
+    RM_ASSERT(st->running == CMD_NONE && st->stage != STAGE_DECIDED,
+              "a pass is dropped in stage %d, while command %d runs", (int)st->stage, (int)st->running);
     st->discarded = st->discarded || st->stage != STAGE_NONE;
     st->stage = STAGE_NONE;
 }
@@ -355,6 +361,7 @@ static void ask_shares(struct elastic *st, struct worker_set missing, struct ela
 
 static void after_transfer(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
 {
+    RM_ASSERT(st->mode == MODE_STATE, "a state is fetched in mode %d", (int)st->mode);
     st->state_time += r->took;
     if (r->outcome == OUTCOME_OK) {
         st->transfer = CMD_NONE;
@@ -451,6 +458,7 @@ static void after_evaluate(struct elastic *st, const struct elastic_result *r, s
 {
     if (r->outcome != OUTCOME_OK)
         return;
+    RM_ASSERT(st->state.held, "step %" PRId64 " is evaluated, and not held", st->state.step);
     st->evaluate_due = false;
     struct message *m = elastic_say(st, out, MSG_EVALUATED);
     m->evaluated.step = st->state.step;
@@ -477,6 +485,7 @@ static void after_digest(struct elastic *st, const struct elastic_result *r, str
 {
     if (r->outcome != OUTCOME_OK)
         return;
+    RM_ASSERT(st->state.held, "it finishes at step %" PRId64 ", and holds nothing", st->state.step);
     st->finished = true;
     struct message *m = elastic_say(st, out, MSG_FINISHED);
     m->finished.step = st->state.step;
@@ -667,6 +676,7 @@ static void on_link(struct elastic *st, const struct message *m, struct elastic_
 
 static void on_opened(struct elastic *st, const struct elastic_event *event, struct elastic_out *out)
 {
+    RM_ASSERT(event->message->type == MSG_UP, "it opens with %s", msg_type_name(event->message->type));
     st->state = event->message->up.state;
     st->update_step = event->update_step;
     st->loss_known = event->loss_known;

@@ -8,12 +8,14 @@ _Static_assert(PACE_HEARD - 1 + PACE_PATIENCE == SHARES_USUAL_STEPS, "the first 
 
 void pace_begin(struct pace *p, int lanes, int world, bool moves)
 {
+    RM_ASSERT(lanes >= 1 && world >= 1 && world <= RM_WORKERS_MAX, "%d lanes for %d", lanes, world);
     *p = (struct pace){.moves = moves && world > 1};
     shares_even(&p->shares, lanes, world);
 }
 
 static bool takes_lanes(const struct pace *p, int rank)
 {
+    RM_ASSERT(rank >= 0 && rank < p->shares.world, "the lanes of rank %d of %d", rank, p->shares.world);
     return p->shares.count[rank] > 0;
 }
 
@@ -75,6 +77,7 @@ bool pace_has_room(const struct pace *p, int rank)
 /* Are there shares that take no longer? */
 static bool step_may_take(const struct paces *all, uint64_t us)
 {
+    RM_ASSERT(all->world >= 1 && all->world <= RM_WORKERS_MAX, "a step of %d", all->world);
     uint64_t lanes = 0;
     for (int r = 0; r < all->world; r++) {
         if (all->us[r] > us)
@@ -95,6 +98,7 @@ static int first_to_end(const struct paces *all, const struct lane_shares *share
         first = r;
         soonest = ends;
     }
+    RM_ASSERT(first >= 0, "nobody of %d has lanes", all->world);
     return first;
 }
 
@@ -170,6 +174,7 @@ static uint64_t median_of(const struct paces *all)
 
 int pace_percent(const struct pace *p, int rank)
 {
+    RM_ASSERT(rank >= 0 && rank < p->shares.world, "the pace of rank %d of %d", rank, p->shares.world);
     struct paces all = paces_of(p);
     uint64_t median = median_of(&all), own = all.us[rank];
     if (!own || !median)

@@ -29,6 +29,7 @@ static void note_failure(struct second *s, rm_time now)
 
 static bool is_among(const struct second_member *members, int world, struct second_member who)
 {
+    RM_ASSERT(world >= 1 && world <= RM_WORKERS_MAX, "worker %d among %d", who.worker, world);
     for (int i = 0; i < world; i++)
         if (members[i].worker == who.worker)
             return members[i].trainer == who.trainer;
@@ -126,6 +127,7 @@ void second_say(const struct second *s, const struct second_own *own, rm_time no
 
 static const uint32_t *heard_of(const uint32_t *sum, int rank)
 {
+    RM_ASSERT(rank >= 0 && rank < RM_WORKERS_MAX, "rank %d is heard", rank);
     return sum + SECOND_ID_WORDS + SECOND_RANK_WORDS * rank;
 }
 
@@ -164,6 +166,7 @@ static void version_text(uint32_t version, char out[32])
 
 static void why_none(struct second *s, const struct second_own *own, int r)
 {
+    RM_ASSERT(r >= 0 && r < s->world, "rank %d of %d has none", r, s->world);
     s->first_hand = r == s->rank;
     snprintf(s->why, sizeof s->why, "worker %d has none%s%s", s->member[r].worker, s->first_hand ? ": " : "",
              s->first_hand ? own->why : "");
@@ -171,6 +174,7 @@ static void why_none(struct second *s, const struct second_own *own, int r)
 
 static void why_versions_differ(struct second *s, const uint32_t *sum, int r)
 {
+    RM_ASSERT(r > 0 && r < s->world, "rank %d of %d has another version", r, s->world);
     char a[32], b[32];
     version_text(heard_of(sum, 0)[1], a);
     version_text(heard_of(sum, r)[1], b);
@@ -183,6 +187,7 @@ static void why_versions_differ(struct second *s, const uint32_t *sum, int r)
  */
 static void why_unwilling(struct second *s, int r)
 {
+    RM_ASSERT(r >= 0 && r < s->world, "rank %d of %d is unwilling", r, s->world);
     char last[RM_WHY_MAX];
     bool knows = s->first_hand;
     text_copy(last, sizeof last, s->why);
@@ -194,6 +199,8 @@ static void why_unwilling(struct second *s, int r)
 /* Who may not is the one to tell it. */
 static void why_not_open(struct second *s, int useless, int needs)
 {
+    RM_ASSERT(useless >= 0 && useless < s->world && needs >= 0 && needs < s->world, "ranks %d and %d of %d",
+              useless, needs, s->world);
     s->first_hand = needs == s->rank;
     snprintf(s->why, sizeof s->why,
              "worker %d may not go without the job's key (RINGMASTER_NCCL_NEEDS_KEY), and worker %d's makes "
@@ -276,6 +283,7 @@ static enum second_order hear_id(struct second *s, const uint32_t *sum, rm_time 
 static enum second_order hear_offers(struct second *s, const struct second_own *own, const uint32_t *sum,
                                      rm_time now)
 {
+    RM_ASSERT(second_offers(s), "offers are heard in phase %d", (int)s->phase);
     if (is_refused(s, own, sum)) {
         phase_set(s, SECOND_OVER, now);
         return SECOND_DROP;

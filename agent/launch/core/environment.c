@@ -19,6 +19,7 @@ bool launch_is_torchrun(const struct job_list *command)
 
 int launch_processes(const struct job_spec *spec)
 {
+    RM_ASSERT(spec->launch.processes >= 1, "%d processes on each worker", spec->launch.processes);
     return launch_is_torchrun(&spec->launch.command) ? 1 : spec->launch.processes;
 }
 
@@ -64,6 +65,7 @@ static void set_variable(struct launch_environment *e, const char *name, const c
 
 static void set_number(struct launch_environment *e, const char *name, int64_t value)
 {
+    RM_ASSERT(value >= 0, "%s is %" PRId64, name, value);
     char text[24];
     snprintf(text, sizeof text, "%" PRId64, value);
     set_variable(e, name, text);
@@ -72,6 +74,8 @@ static void set_number(struct launch_environment *e, const char *name, int64_t v
 static void add_ranks(struct launch_environment *e, const struct launch_process *p)
 {
     const struct launch_ring *r = p->ring;
+    RM_ASSERT(r->rank >= 0 && r->rank < r->world && p->local >= 0 && p->local < p->processes,
+              "process %d of %d, on worker %d of %d", p->local, p->processes, r->rank, r->world);
     int rank = r->rank * p->processes + p->local, world = r->world * p->processes;
     set_number(e, "RANK", rank);
     set_number(e, "WORLD_SIZE", world);
@@ -97,6 +101,8 @@ static void add_ranks(struct launch_environment *e, const struct launch_process 
 static void add_torchrun(struct launch_environment *e, const struct launch_process *p, const char *host,
                          int port)
 {
+    RM_ASSERT(p->ring->rank >= 0 && p->ring->rank < p->ring->world && p->processes >= 1,
+              "%d processes on worker %d of %d", p->processes, p->ring->rank, p->ring->world);
     set_number(e, "PET_NNODES", p->ring->world);
     set_number(e, "PET_NODE_RANK", p->ring->rank);
     set_number(e, "PET_NPROC_PER_NODE", p->processes);
@@ -111,6 +117,7 @@ static void add_torchrun(struct launch_environment *e, const struct launch_proce
 
 static void add_hosts(struct launch_environment *e, const struct launch_ring *r)
 {
+    RM_ASSERT(r->world >= 1 && r->world <= RM_WORKERS_MAX, "the hosts of %d workers", r->world);
     struct str hosts = str_init(RM_WORKERS_MAX * RM_ADDRESS_MAX);
     char host[HOST_TEXT];
     int port;
@@ -124,6 +131,7 @@ static void add_hosts(struct launch_environment *e, const struct launch_ring *r)
 /* An empty part of PYTHONPATH means the folder that the program was started in. */
 static void add_python(struct launch_environment *e, const char *folder, const struct found *base)
 {
+    RM_ASSERT(*folder, "name %d is a folder without a name for Python", e->count);
     const char *name = base->python_is_aside ? ASIDE_PREFIX "PYTHONPATH" : "PYTHONPATH";
     bool any = base->python && *base->python;
     struct str path = str_init(ENVIRONMENT_MAX);
@@ -136,6 +144,7 @@ static void add_python(struct launch_environment *e, const char *folder, const s
 static void fill_environment(struct launch_environment *e, const struct launch_process *p,
                              const struct found *base)
 {
+    RM_ASSERT(p->processes >= 1 && p->threads >= 0, "%d processes with %d threads", p->processes, p->threads);
     char host[HOST_TEXT] = "", generation[48];
     int port = 0;
     const struct launch_ring *r = p->ring;
@@ -170,6 +179,7 @@ static void fill_environment(struct launch_environment *e, const struct launch_p
 
 static bool is_kept(const struct launch_environment *e, const char *entry)
 {
+    RM_ASSERT(e->count >= 0 && e->count <= LAUNCH_NAMES_MAX, "%d names are set", e->count);
     for (int i = 0; i < e->count; i++)
         if (same_name(e->entry[i], entry))
             return false;
@@ -195,6 +205,7 @@ char **launch_environment_make(const struct launch_process *p, char *const *base
             made[n++] = base[i];
     for (int i = 0; made && i < out->count; i++)
         made[n++] = (char *)(uintptr_t)out->entry[i];
+    RM_ASSERT(n <= given + (size_t)out->count, "%zu names, of %zu and %d", n, given, out->count);
     return made;
 }
 

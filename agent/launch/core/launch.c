@@ -50,6 +50,8 @@ static const char *state_name(const struct launch *st)
     static const char *const names[] = {
         [CLEARING] = "CLEARING", [IDLE] = "IDLE",         [READY] = "READY", [RUNNING] = "RUNNING",
         [FREEZING] = "FREEZING", [STOPPING] = "STOPPING", [DONE] = "DONE"};
+    RM_ASSERT((unsigned)st->state < sizeof names / sizeof *names, "%d is the number of no state",
+              (int)st->state);
     return names[st->state];
 }
 
@@ -113,6 +115,8 @@ static struct msg_state beginning(const struct launch *st)
 
 static void say_up(struct launch *st, struct launch_out *out)
 {
+    RM_ASSERT(st->state == IDLE && *st->address, "it is up in state %s, at '%s'", state_name(st),
+              st->address);
     struct message *m = say_message(st, out, MSG_UP);
     m->generation = (struct msg_generation){0};
     m->up.pid = st->settings.pid;
@@ -138,6 +142,8 @@ static void kill_all(struct launch *st, struct launch_out *out)
     st->state = CLEARING;
     st->kill_at = st->dump_at = RM_NEVER;
     add_action(out, LAUNCH_KILL);
+    RM_ASSERT(out->action[out->count - 1].kind == LAUNCH_KILL,
+              "what is left of it is not killed, in state %s", state_name(st));
 }
 
 /* All that runs is to end within `grace`; who has ended leaves nothing behind either way. */
@@ -177,6 +183,7 @@ static void on_form(struct launch *st, const struct message *m, struct launch_ou
     const struct msg_form *f = &m->form;
     if (st->state != IDLE && st->state != READY)
         return; /* of before a stop that is under way */
+    RM_ASSERT(f->count >= 0 && f->count <= RM_WORKERS_MAX, "a ring of %d", f->count);
     struct launch_ring ring = {.generation = m->generation, .begun = f->begun, .world = f->count, .rank = -1};
     for (int r = 0; r < f->count; r++) {
         text_copy(ring.address[r], RM_ADDRESS_MAX, f->member[r].address);
@@ -205,6 +212,7 @@ static void on_go(struct launch *st, const struct message *m, rm_time now, struc
 /* A stop that was begun is made shorter by the next one, never longer. */
 static void on_stop(struct launch *st, const struct msg_stop *stop, rm_time now, struct launch_out *out)
 {
+    RM_ASSERT(st->settings.grace >= 0, "a grace of %" PRId64 " ns", (int64_t)st->settings.grace);
     rm_time grace = stop->within ? rm_earlier(stop->within, st->settings.grace) : st->settings.grace;
     st->round = stop->round;
     st->owes_stop = true;
@@ -224,6 +232,7 @@ static void begin_leave(struct launch *st, rm_time now, struct launch_out *out)
     begin_stop(st, LAUNCH_SUDDEN_GRACE, now, out);
     if (st->state == IDLE || st->state == READY || st->state == CLEARING)
         kill_all(st, out); /* CLEARING: perhaps nobody has asked for it yet */
+    RM_ASSERT(st->state != IDLE && st->state != READY, "it is let go, and rests in state %s", state_name(st));
 }
 
 static void on_link(struct launch *st, const struct message *m, rm_time now, struct launch_out *out)
@@ -267,6 +276,7 @@ static void on_told(struct launch *st, const struct launch_progress *p, rm_time 
         t->moved = now;
     t->progress = *p;
     t->set = t->unheard = true;
+    RM_ASSERT(t->moved <= now, "it moved %" PRId64 " ns from now", (int64_t)(t->moved - now));
 }
 
 /* A process that has ended well tells no more, and what the others do is not known. */
@@ -381,6 +391,7 @@ static void on_gone(struct launch *st, struct launch_out *out)
 /* The agent says hello with the new port before it hands the answer to the stop on. */
 static void on_port(struct launch *st, const char *address, struct launch_out *out)
 {
+    RM_ASSERT(*address, "a port without an address, in state %s", state_name(st));
     if (st->state != CLEARING)
         return;
     text_copy(st->address, sizeof st->address, address);
@@ -396,6 +407,7 @@ static enum msg_phase phase(const struct launch *st)
         [CLEARING] = PHASE_STOPPED, [IDLE] = PHASE_STOPPED,     [READY] = PHASE_READY,
         [RUNNING] = PHASE_TRAINING, [FREEZING] = PHASE_STOPPED, [STOPPING] = PHASE_STOPPED,
         [DONE] = PHASE_TRAINING};
+    RM_ASSERT((unsigned)st->state < sizeof of / sizeof *of, "%d is the number of no state", (int)st->state);
     return of[st->state];
 }
 
@@ -403,6 +415,7 @@ static enum msg_phase phase(const struct launch *st)
  * was held up itself, the program's may have been, too: that time is not held against it. */
 static void beat(struct launch *st, rm_time now, struct launch_out *out)
 {
+    RM_ASSERT(now >= st->beat_at, "a heartbeat %" PRId64 " ns early", (int64_t)(st->beat_at - now));
     rm_time late = now - st->beat_at;
     if (late > st->settings.heartbeat && st->told.set)
         st->told.moved = rm_earlier(now, st->told.moved + late);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/base/str.h"
 
 static const int64_t most = ((int64_t)1 << 53) - 1; /* what a JSON number holds exactly everywhere */
@@ -17,6 +18,7 @@ static int read_whole(const char *name, const char *value, int64_t *ret, struct 
     if (!digits || value[digits] || number > most)
         return err_set(err, ERR_USAGE, "%s=%.40s: %s wants a whole number from 0 to 2^53 - 1", name, value,
                        name);
+    RM_ASSERT(number >= 0 && number <= most, "%s is %lld", name, (long long)number);
     *ret = number;
     return 0;
 }
@@ -34,6 +36,7 @@ static int read_loss(const char *value, double *ret, struct error *err)
 
 static int read_word(struct launch_progress *ret, char *word, struct error *err)
 {
+    RM_ASSERT(*word, "a word of nothing, behind step %lld", (long long)ret->step);
     char *value = strchr(word, '=');
     if (!value)
         return err_set(err, ERR_USAGE, "%.40s is not NAME=VALUE", word);
@@ -72,5 +75,7 @@ int launch_progress_read(struct launch_progress *ret, const char *bytes, size_t 
     }
     if (ret->step < 0)
         return err_set(err, ERR_USAGE, "it says no step");
+    RM_ASSERT(ret->steps >= 0 && ret->rank >= -1, "rank %lld is at step %lld of %lld", (long long)ret->rank,
+              (long long)ret->step, (long long)ret->steps);
     return 0;
 }
