@@ -43,6 +43,9 @@ static const rm_time left_ends_within = 50 * RM_MS, left_again = 250 * RM_MS;
 static const rm_time goodbye_within = RM_S; /* for the last messages to leave, and the trainer to end */
 /* For a handshake of whose job nothing is known yet: its lostAfter, which may be long, is in the welcome. */
 static const rm_time first_handshake_within = 10 * RM_S;
+/* At an address behind a name nobody may be any more, and a network that drops what goes there says nothing:
+ * the next try asks for the name anew. A machine that is lost after it was reached is so for lostAfter. */
+static const rm_time reached_within = RM_S, least_patience = RM_S;
 /* What an image of ours has for data that comes from afar. */
 static const char pod_cache[] = "/var/cache/ringmaster";
 
@@ -56,7 +59,7 @@ struct app {
     struct ws_conn *conn;    /* NULL: none */
     struct resolve *resolve; /* the coordinator's name is being looked up; NULL: it is not */
     enum stage stage;
-    rm_time stage_until; /* of the handshake */
+    rm_time stage_until, handshake_until;
     uint8_t challenge[MSG_NONCE_BYTES], nonce[MSG_NONCE_BYTES];
     struct msg_hello hello; /* the one said on this connection */
     struct session session;
@@ -114,10 +117,9 @@ static struct session_terms terms_of(const struct app *app)
         .job_key = app->options->files->key, .challenge = app->challenge, .nonce = app->nonce};
 }
 
-static rm_time handshake_until(struct app *app)
+static rm_time lost_after(const struct app *app)
 {
-    rm_time lost_after = app->options->files->spec.elasticity.lost_after;
-    return loop_now(app->loop) + (app->job_known ? lost_after : first_handshake_within);
+    return app->job_known ? app->options->files->spec.elasticity.lost_after : first_handshake_within;
 }
 
 static void not_connected(struct app *app, const char *why)
@@ -132,7 +134,8 @@ static void dial(struct app *app, const char *address)
 {
     struct error err;
     app->stage = STAGE_CONNECTING;
-    app->stage_until = handshake_until(app);
+    app->handshake_until = loop_now(app->loop) + lost_after(app);
+    app->stage_until = rm_earlier(app->handshake_until, loop_now(app->loop) + reached_within);
     if (ws_connect(&app->conn, app->ws, address, &err) < 0)
         not_connected(app, err.text);
 }
@@ -248,6 +251,7 @@ static int job_learn(struct app *app, struct error *err)
         return -1;
     log_info("the job is known", "name=%s", spec->name);
     agent_learn(app->agent, spec->name, spec->checkpoint.uri, spec->elasticity.heartbeat, job_restarts(spec));
+    ws_conn_patience(app->conn, rm_later(spec->elasticity.lost_after, least_patience));
     if (job_freezes(spec))
         agent_fence(app->agent, spec->elasticity.lost_after, loop_now(app->loop));
     return 0;
@@ -300,10 +304,12 @@ static void conn_message(void *ctx, struct ws_conn *conn, const char *frame, siz
 static void conn_opened(void *ctx, struct ws_conn *conn)
 {
     struct app *app = ctx;
-    if (conn == app->conn)
-        log_debug("connected", "coordinator=%s", ws_conn_peer(conn));
-    else
+    if (conn != app->conn) {
         ws_close(conn, "there are only pages here");
+        return;
+    }
+    log_debug("connected", "coordinator=%s", ws_conn_peer(conn));
+    ws_conn_patience(conn, rm_later(lost_after(app), least_patience));
 }
 
 /* Whether the trainer lives, or anything that it started. */
@@ -522,6 +528,15 @@ static void step_agent(struct app *app, const struct agent_event *event)
     arm_timer(app);
 }
 
+static void handshake_late(struct app *app)
+{
+    bool reached = ws_conn_reached(app->conn);
+    app->stage_until =
+        reached && loop_now(app->loop) < app->handshake_until ? app->handshake_until : RM_NEVER;
+    if (app->stage_until == RM_NEVER)
+        ws_close(app->conn, reached ? "the coordinator does not answer" : "nobody is at its address");
+}
+
 static void timer_fired(void *ctx)
 {
     struct app *app = ctx;
@@ -529,10 +544,8 @@ static void timer_fired(void *ctx)
         loop_stop(app->loop);
         return;
     }
-    if (app->conn && app->stage_until <= loop_now(app->loop)) {
-        app->stage_until = RM_NEVER;
-        ws_close(app->conn, "the coordinator does not answer");
-    }
+    if (app->conn && app->stage_until <= loop_now(app->loop))
+        handshake_late(app);
     step_agent(app, &(struct agent_event){.kind = AGENT_TICK});
 }
 

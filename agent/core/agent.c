@@ -271,12 +271,15 @@ static void on_disconnected(struct agent *st, const char *why, rm_time now)
     text_copy_ends(st->cut_why, sizeof st->cut_why, why);
     if (st->connection == WELCOMED || st->lost_at == RM_NEVER)
         st->lost_at = now;
-    if (st->connection != CONNECTING)
+    bool tried = st->connection == CONNECTING;
+    if (!tried)
         st->unwelcome = st->connection == GREETED ? st->unwelcome + 1 : 0;
     st->connection = DISCONNECTED;
     st->beat_at = RM_NEVER;
     rm_time most = st->settings.retry_most > 0 ? st->settings.retry_most : RETRY_MAX_MS * RM_MS;
-    st->retry_at = now + spread(st, st->retry_delay);
+    rm_time took =
+        tried ? now - st->tried_at : 0; /* a try that led nowhere was pause enough for whom it spared */
+    st->retry_at = now + rm_later(spread(st, st->retry_delay) - took, first_delay(st) / 2);
     st->retry_delay = st->retry_delay * 2 < most ? st->retry_delay * 2 : most;
     RM_ASSERT(st->lost_at <= now && st->retry_at > now,
               "lost at %" PRId64 ", tried again at %" PRId64 ", now %" PRId64, st->lost_at, st->retry_at,
@@ -663,6 +666,7 @@ static void on_time(struct agent *st, rm_time now, struct agent_out *out)
     if (st->connection == DISCONNECTED && !st->released && now >= st->retry_at) {
         agent_act(out, AGENT_CONNECT);
         st->connection = CONNECTING;
+        st->tried_at = now;
         st->retry_at = RM_NEVER;
     }
     if (agent_asks_store_again(st) && now >= st->store_at)

@@ -34,7 +34,7 @@ struct agent {
     rm_time now, due; /* of the step under way; when it was to be called at the latest */
     enum connection connection;
     char cut_why[RM_WHY_MAX]; /* how the last connection, or try to make one, ended */
-    rm_time lost_at, retry_at, retry_delay, beat_at;
+    rm_time lost_at, tried_at, retry_at, retry_delay, beat_at;
     uint64_t chance; /* state of the spread of retries, from the incarnation */
     int64_t term;    /* highest that was obeyed */
     enum trainer trainer;

@@ -67,7 +67,7 @@ struct ws_conn {
     struct ws *ws;
     struct lws *wsi;
     void *owner;
-    bool incoming, opened, closing;
+    bool incoming, reached, opened, closing;
     bool starting; /* inside ws_connect: a failure is its result, not a callback */
     struct str in;
     struct frame *first, *last;
@@ -120,6 +120,14 @@ static void conn_free(struct ws_conn *conn)
     free(conn);
 }
 
+/* In a turn of its own. libwebsockets looks at its times only where something comes for it, which from one
+ * that nobody answers nothing does: it is woken. */
+static void conn_kill(struct ws_conn *conn)
+{
+    lws_set_timeout(conn->wsi, PENDING_TIMEOUT_AWAITING_CONNECT_RESPONSE, LWS_TO_KILL_ASYNC);
+    lws_cancel_service(conn->ws->context);
+}
+
 /* At once, but in a turn of its own: this may be called in the middle of another connection's affairs. */
 static void send_away(struct ws_conn *conn, const char *why)
 {
@@ -127,7 +135,7 @@ static void send_away(struct ws_conn *conn, const char *why)
     if (!conn->closing)
         text_copy(conn->why, sizeof conn->why, why);
     conn->closing = true;
-    lws_set_timeout(conn->wsi, PENDING_TIMEOUT_AWAITING_CONNECT_RESPONSE, LWS_TO_KILL_ASYNC);
+    conn_kill(conn);
 }
 
 static struct ws_conn *conn_of(struct door_entry *entry)
@@ -340,6 +348,9 @@ static int ws_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
     if (!conn)
         return reason == LWS_CALLBACK_SERVER_WRITEABLE || reason == LWS_CALLBACK_CLIENT_WRITEABLE ? -1 : 0;
     switch (reason) {
+    case LWS_CALLBACK_CLIENT_APPEND_HANDSHAKE_HEADER: /* TCP stands, and HTTP begins */
+        conn->reached = true;
+        return 0;
     case LWS_CALLBACK_ESTABLISHED:
     case LWS_CALLBACK_CLIENT_ESTABLISHED:
         conn->wsi = wsi;
@@ -612,6 +623,17 @@ int ws_connect(struct ws_conn **ret, struct ws *ws, const char *address, struct 
     return 0;
 }
 
+bool ws_conn_reached(const struct ws_conn *conn)
+{
+    return conn->reached;
+}
+
+void ws_conn_patience(const struct ws_conn *conn, rm_time within)
+{
+    unsigned ms = within > 0 ? (unsigned)(within / RM_MS) : 0;
+    setsockopt(lws_get_socket_fd(conn->wsi), IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
+}
+
 int ws_send(struct ws_conn *conn, const char *text, size_t length)
 {
     if (conn->closing || !conn->opened)
@@ -647,7 +669,7 @@ void ws_close(struct ws_conn *conn, const char *why)
     conn->closing = true;
     text_copy(conn->why, sizeof conn->why, why);
     if (!conn->opened) {
-        lws_set_timeout(conn->wsi, PENDING_TIMEOUT_AWAITING_CONNECT_RESPONSE, LWS_TO_KILL_ASYNC);
+        conn_kill(conn);
         return;
     }
     lws_set_timeout(conn->wsi, PENDING_TIMEOUT_CLOSE_SEND, CLOSE_SECONDS);

@@ -66,6 +66,14 @@ void ws_deafen(struct ws *ws);
  * resolved on the spot, and may take long: see resolve.h. */
 int ws_connect(struct ws_conn **ret, struct ws *ws, const char *address, struct error *err);
 
+/* Whether anybody is at the address of this outgoing connection: TCP stands, and what is said over it is on
+ * its way. */
+bool ws_conn_reached(const struct ws_conn *conn);
+/* What the other machine does not acknowledge within that long ends this connection (TCP_USER_TIMEOUT), once
+ * it is reached: the machine is gone, or the network to it. A program there that only stands still
+ * acknowledges, by its kernel. */
+void ws_conn_patience(const struct ws_conn *conn, rm_time within);
+
 /* -1 (and the connection is closed, `closed` comes in a later turn) where its queue passes queue_max. */
 int ws_send(struct ws_conn *conn, const char *text, size_t length);
 /* The other side of this incoming connection has shown who it is: it is no stranger any more. false where as

@@ -1,11 +1,14 @@
 """The programs as pods of a cluster: nobody commands them, and whatever happens to them is a signal or a death."""
 
+import contextlib
 import hashlib
 import json
 import os
 import secrets
 import shutil
 import signal
+import socket
+import sys
 import urllib.parse
 from pathlib import Path
 
@@ -125,6 +128,47 @@ def test_a_successor_at_another_address_takes_over_and_training_goes_on(pods):
     assert second.wait() == 0, group.tail()
     assert second.last_word()["weightsSha256"] == group.sha256
     assert [worker.wait() for worker in workers] == [0, 0, 0], group.tail()
+
+
+def callers_of(ip):
+    """Local ports of those whose calls to that address nobody answers."""
+    wanted = f"{int.from_bytes(socket.inet_aton(ip), sys.byteorder):08X}:{pod_rig.PORT:04X}"
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]]
+    return {fields[1] for fields in lines if fields[2] == wanted and fields[3] == "02"}  # SYN_SENT
+
+
+@contextlib.contextmanager
+def nobody_at(ip):
+    """Who calls there hears nothing, as at the address of a pod that is gone: the queue is full."""
+    with socket.create_server((ip, pod_rig.PORT), backlog=0), socket.create_connection((ip, pod_rig.PORT)):
+        yield
+
+
+def test_a_name_that_led_nowhere_for_a_while_keeps_nobody_from_the_successor(pods):
+    """A Service leads to a pod that is gone until its cluster has heard; a call that was made then stays on its way there.
+
+    The successor waits for lostAfter from its beginning, which here is before theirs: nobody may call in vain for as long."""
+    group = pods()
+    spec = json.loads(group.spec.read_text(encoding="utf-8"))
+    spec["spec"]["elasticity"]["lostAfter"] = "12s"
+    group.spec.write_text(json.dumps(spec), encoding="utf-8")
+    workers, first = begin(group, 3)
+    trainers = group.trainers()
+    gone = group.new_ip()
+    with nobody_at(gone):
+        group.point_name_at(gone)
+        second = group.coordinator(term=2, named=False)
+        rig.until(lambda: "listening" in second.text(), "the successor has begun")
+        first.signal(signal.SIGKILL)
+        first.wait()
+        rig.until(lambda: len(callers_of(gone)) == 3, "all three call where nobody is")
+        group.point_name_at(second.ip)
+        group.coordinator_ip = second.ip
+        status = group.until(lambda now: now["state"] == "Training", "training goes on")
+        assert status["term"] == 2 and status["ring"]["generation"] == 1 and status["lost"] == [], status
+        assert group.trainers() == trainers
+        assert [worker.wait() for worker in workers] == [0, 0, 0], group.tail()
+        assert second.last_word()["weightsSha256"] == group.sha256
 
 
 def test_a_coordinator_whose_workers_obey_a_later_one_says_so_and_ends(pods):

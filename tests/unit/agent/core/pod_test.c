@@ -84,6 +84,21 @@ Test(pod, a_coordinator_that_is_away_is_called_again_for_ever_with_growing_pause
     cr_assert_gt(longest, RM_S);
 }
 
+/* Each try takes a second: it went where nobody is. */
+Test(pod, a_try_that_took_long_was_pause_enough, .init = arrange, .fini = dismiss)
+{
+    happen(AGENT_START, NULL, 0);
+    for (int i = 0; i < 20; i++) {
+        now += RM_S;
+        happen(AGENT_DISCONNECTED, NULL, 0);
+        rm_time pause = agent_deadline(st) - now;
+        cr_assert(pause >= 50 * RM_MS && pause <= RM_S, "try %d: %lld ns", i, (long long)pause);
+        now += pause;
+        happen(AGENT_TICK, NULL, 0);
+        cr_assert_not_null(did(AGENT_CONNECT));
+    }
+}
+
 Test(pod, a_leave_that_nobody_grants_ends_with_its_grace, .init = arrange, .fini = dismiss)
 {
     happen(AGENT_START, NULL, 0);
