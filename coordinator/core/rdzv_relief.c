@@ -22,21 +22,28 @@ void rdzv_relief_asked(const struct turn *turn, const struct rdzv_relief *relief
     st->relief_until = turn->now + holds;
 }
 
-/* holds_machine: not by its machine's word. */
-static bool is_named(const struct rdzv_relief *relief, int worker, int attempt, bool holds_machine)
+/* Whether that process of it is named, by its machine or as one whose pod is deleted; *ret_deleted: so. */
+static bool is_named(const struct rdzv *st, const struct rdzv_worker *w, bool *ret_deleted)
 {
+    const struct rdzv_relief *relief = &st->relief;
+    bool named = false;
     RM_ASSERT(relief->count >= 0 && relief->count <= RM_WORKERS_MAX, "%d are eased", relief->count);
-    for (int i = 0; i < relief->count; i++)
-        if (relief->one[i].worker == worker && relief->one[i].attempt == attempt &&
-            (relief->one[i].deleted || !holds_machine))
-            return true;
-    return false;
+    *ret_deleted = false;
+    for (int i = 0; i < relief->count; i++) {
+        if (relief->one[i].worker != rdzv_index(st, w) || relief->one[i].attempt != w->attempt)
+            continue;
+        named = true;
+        *ret_deleted = *ret_deleted || relief->one[i].deleted;
+    }
+    return named;
 }
 
+/* A machine that holds (rdzv_machine_holds) eases nobody; whose pod is deleted goes all the same. */
 bool rdzv_is_eased(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    return !rdzv_is_going(w) && st->accounted < st->relief_until &&
-           is_named(&st->relief, rdzv_index(st, w), w->attempt, rdzv_machine_holds(st, w));
+    bool deleted;
+    return !rdzv_is_going(w) && st->accounted < st->relief_until && is_named(st, w, &deleted) &&
+           (deleted || !rdzv_machine_holds(st, w));
 }
 
 int rdzv_relief_members(const struct rdzv *st)
@@ -88,8 +95,8 @@ bool rdzv_relief_bars(const struct rdzv *st, const struct rdzv_worker *w)
 
 static const char *why_eased(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    bool deleted = is_named(&st->relief, rdzv_index(st, w), w->attempt, true);
-    return deleted ? "its pod is deleted" : "its machine may go";
+    bool deleted;
+    return is_named(st, w, &deleted) && deleted ? "its pod is deleted" : "its machine may go";
 }
 
 void rdzv_relief_settle(const struct turn *turn)

@@ -39,11 +39,17 @@ void rdzv_outvoted(const struct rdzv *st, struct rdzv_worker *w, struct msg_gene
     take_it_from(w, step);
 }
 
+/* Whether what it holds in `ring` was given to it in one later than `doubted`, so that it is another state.
+ */
+static bool got_another_since(const struct rdzv_worker *w, struct msg_generation ring,
+                              struct msg_generation doubted)
+{
+    return generation_compare(ring, doubted) > 0 && generation_compare(w->began, doubted) > 0;
+}
+
 static bool is_outvoted(const struct rdzv_worker *w, struct msg_generation ring, int64_t step)
 {
-    bool later =
-        generation_compare(ring, w->outvoted.ring) > 0 && generation_compare(w->began, w->outvoted.ring) > 0;
-    return w->outvoted.ring.n && !later && w->outvoted.step == step;
+    return w->outvoted.ring.n && w->outvoted.step == step && !got_another_since(w, ring, w->outvoted.ring);
 }
 
 bool rdzv_is_unvouched(const struct rdzv *st, int64_t step)
@@ -54,9 +60,7 @@ bool rdzv_is_unvouched(const struct rdzv *st, int64_t step)
 struct msg_state rdzv_vouched(const struct rdzv *st, const struct rdzv_worker *w, struct msg_generation ring,
                               const struct msg_state *state)
 {
-    bool later = generation_compare(ring, st->unvouched.ring) > 0 &&
-                 generation_compare(w->began, st->unvouched.ring) > 0;
     RM_ASSERT(!state->held || state->step >= 0, "step %lld is held", (long long)state->step);
-    bool none = !later && rdzv_is_unvouched(st, state->step);
+    bool none = rdzv_is_unvouched(st, state->step) && !got_another_since(w, ring, st->unvouched.ring);
     return state->held && (none || is_outvoted(w, ring, state->step)) ? (struct msg_state){0} : *state;
 }
