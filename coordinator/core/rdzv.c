@@ -227,7 +227,8 @@ static void state_differs(const struct turn *turn, struct rdzv_worker *w, const 
 }
 
 /* Who holds the state that counts names one who does not, and is told to stop at once, maybe before it sees
- * so itself: its state must not be who all receive from. A failure counts at its own word alone. */
+ * so itself: its state must not be who all receive from. One word is enough for that: a wrong one costs a
+ * transfer, and a true one that is not believed costs the weights. A failure counts at its own word alone. */
 static bool another_differs(const struct turn *turn, const struct msg_fault *f)
 {
     struct rdzv *st = turn->st;
