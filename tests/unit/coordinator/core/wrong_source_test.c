@@ -82,3 +82,49 @@ Test(wrong_source, who_gave_something_else_is_asked_all_the_same_where_nobody_el
     cr_assert(said(&s, "members=2/0:receive,3/0:receive sources=1"), "%s", str_text(&s.log));
     story_end(&s);
 }
+
+/* The last one's trainer ends behind step 5. */
+static void one_of_three_begins_anew(struct story *s, int min)
+{
+    struct rdzv_settings settings = patient(min);
+    settings.max_restarts = 9;
+    begin(s, settings, 3, -1, -1);
+    for (int w = 0; w < 3; w++)
+        ready(s, w, 0);
+    for (int w = 0; w < 3; w++)
+        progress(s, w, 5);
+    struct message m;
+    fault_of(s, 2, FAULT_TRAINER_EXIT, -1, -1);
+    s->trainer[2]++;
+    hello_message(s, 2, -1, &m);
+    hear(s, 2, &m);
+    some_hold(s, 3, 2);
+}
+
+/* All three have to be in the ring. */
+Test(wrong_source, who_gave_something_else_keeps_its_place_and_is_not_asked_where_others_give)
+{
+    struct story s;
+    one_of_three_begins_anew(&s, 3);
+    cr_assert(said(&s, "0/0:keep,1/0:keep,2/0:receive sources=0,1"), "%s", str_text(&s.log));
+    gives_something_else(&s, 2, 0);
+    forget(&s);
+    some_hold(&s, 3, 2);
+    cr_assert(said(&s, "members=0/0:keep,1/0:keep,2/0:receive sources=1\n"), "%s", str_text(&s.log));
+    for (int w = 0; w < 3; w++)
+        ready(&s, w, 5);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(wrong_source, one_who_goes_is_asked_before_a_member_that_gave_something_else)
+{
+    struct story s;
+    one_of_three_begins_anew(&s, 2);
+    gives_something_else(&s, 2, 0);
+    leaving(&s, 1);
+    forget(&s);
+    some_hold(&s, 3, 2);
+    cr_assert(said(&s, "members=0/0:keep,2/0:receive sources=1\n"), "%s", str_text(&s.log));
+    story_end(&s);
+}
