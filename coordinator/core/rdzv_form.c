@@ -126,7 +126,7 @@ static bool gave_something_else(const struct rdzv_worker *w)
 /* It did so again, and is not asked for a while. */
 static bool gives_nothing(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    return rdzv_pauses(st, w) && gave_something_else(w);
+    return rdzv_trouble_pauses(st, &w->trouble) && gave_something_else(w);
 }
 
 /* Outside the ring: it leaves, makes room, or there was none for it. */

@@ -26,8 +26,8 @@ static void one_holds(struct story *s)
 }
 
 /* The others are enough, and would be given something else again and again, also by one outside their ring.
- */
-Test(wrong_source, who_alone_holds_the_state_and_gives_something_else_is_asked_again_after_each_pause)
+ * writes: between, it says of a part of a checkpoint that the store does not take it. */
+static void one_gives_something_else(bool writes)
 {
     struct story s;
     some_come(&s, 3, 1);
@@ -43,6 +43,8 @@ Test(wrong_source, who_alone_holds_the_state_and_gives_something_else_is_asked_a
             after(&s, RM_S);
         cr_assert(rdzv_state(s.st) == RDZV_FORMING && is_in(&s, 0), "pause %d: %s", i, str_text(&s.log));
         gives_something_else(&s, 1, 0);
+        if (writes)
+            write_fails(&s, 0, 5, CLASS_PASSING);
         one_holds(&s);
     }
     cr_assert(said(&s, "send 0 abandon"), "after 30 s others go on without it: %s", str_text(&s.log));
@@ -50,6 +52,17 @@ Test(wrong_source, who_alone_holds_the_state_and_gives_something_else_is_asked_a
         listed(&s, w, -1, -1);
     cr_assert(rdzv_state(s.st) == RDZV_FORMING && !s.form.form.resume.held, "%s", str_text(&s.log));
     story_end(&s);
+}
+
+Test(wrong_source, who_alone_holds_the_state_and_gives_something_else_is_asked_again_after_each_pause)
+{
+    one_gives_something_else(false);
+}
+
+Test(wrong_source,
+     what_a_store_does_not_take_between_ends_no_pause_and_no_patience_with_who_gives_something_else)
+{
+    one_gives_something_else(true);
 }
 
 static void form_again(struct story *s)
