@@ -141,3 +141,20 @@ Test(wrong_source, one_who_goes_is_asked_before_a_member_that_gave_something_els
     cr_assert(said(&s, "members=0/0:keep,2/0:receive sources=1\n"), "%s", str_text(&s.log));
     story_end(&s);
 }
+
+/* In pods it is waited for, as the table says, for as long as that takes. */
+Test(wrong_source, pods_wait_for_who_gives_something_else_where_nobody_else_can_and_do_not_end)
+{
+    struct story s;
+    struct rdzv_settings settings = patient(3);
+    settings.unsupervised = true;
+    settings.lost_after = 3600 * RM_S;
+    begin(&s, settings, 3, -1, -1);
+    for (int ring = 0; ring < 40; ring++) {
+        cr_assert_eq(s.ended, -1, "ring %d: %s", ring, rdzv_why(s.st));
+        gives_something_else(&s, 2, 0);
+        some_hold(&s, 3, 1);
+        form_again(&s);
+    }
+    story_end(&s);
+}
