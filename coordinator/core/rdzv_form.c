@@ -116,10 +116,17 @@ static void add_source(const struct rdzv *st, struct msg_form *f, int worker, in
     rdzv_fill_member(st, &f->source[at], worker);
 }
 
-/* It gave others something else than was agreed, again, and is not asked for a while. */
+/* It gave others something else than was agreed, and has made no step since. */
+static bool gave_something_else(const struct rdzv_worker *w)
+{
+    const struct rdzv_trouble *t = &w->trouble;
+    return t->times > 0 && t->where == FAULT_IN_WORK && t->class == CLASS_SOURCE;
+}
+
+/* It did so again, and is not asked for a while. */
 static bool gives_nothing(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    return rdzv_pauses(st, w) && w->trouble.where == FAULT_IN_WORK && w->trouble.class == CLASS_SOURCE;
+    return rdzv_trouble_pauses(st, &w->trouble) && gave_something_else(w);
 }
 
 /* Outside the ring: it leaves, makes room, or there was none for it. */
@@ -130,7 +137,7 @@ static bool stands_beside(const struct rdzv *st, const struct rdzv_worker *w, co
 
 static bool may_serve(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_state *resume)
 {
-    return stands_beside(st, w, resume) && !gives_nothing(st, w);
+    return stands_beside(st, w, resume) && !gave_something_else(w);
 }
 
 rm_time rdzv_given_from(const struct rdzv *st)
@@ -158,7 +165,7 @@ static bool one_gives_in_time(const struct rdzv *st, const struct msg_state *res
 }
 
 /* Who gives from outside the ring, the better the higher. */
-enum beside { BESIDE_NONE, BESIDE_PAUSED, BESIDE_MAY_SERVE, BESIDE_IN_TIME };
+enum beside { BESIDE_NONE, BESIDE_GAVE_ELSE, BESIDE_MAY_SERVE, BESIDE_IN_TIME };
 
 static enum beside how_it_stands(const struct rdzv *st, int worker, const struct msg_state *resume)
 {
@@ -169,7 +176,7 @@ static enum beside how_it_stands(const struct rdzv *st, int worker, const struct
     if (!stands_beside(st, w, resume) || !reached)
         return BESIDE_NONE;
     if (!may_serve(st, w, resume))
-        return BESIDE_PAUSED;
+        return BESIDE_GAVE_ELSE;
     return rdzv_gives_in_time(st, w) ? BESIDE_IN_TIME : BESIDE_MAY_SERVE;
 }
 
@@ -185,21 +192,32 @@ static void add_who_stands_beside(struct rdzv *st, struct msg_form *f, const str
     }
 }
 
-/* Outside the ring the best alone are asked, but rather anybody than nobody: the ring was chosen because
- * somebody holds the state, and who has little time, or gave something else before, may still give it. */
+static void add_members(struct rdzv *st, struct msg_form *f, const struct msg_state *resume, bool gave_else)
+{
+    RM_ASSERT(st->world > 0, "nobody is in the ring that step %" PRId64 " is given to", resume->step);
+    for (int r = 0; r < st->world; r++) {
+        const struct rdzv_worker *w = &st->worker[st->member[r]];
+        if (holds(w, resume) && gave_something_else(w) == gave_else)
+            add_source(st, f, st->member[r], resume->step);
+    }
+}
+
+/* Outside the ring the best alone are asked, and wherever one stands who gave something else before, only
+ * where nobody else can give it: its own state it may keep, for what differs in it the ring sees. But rather
+ * anybody is asked than nobody: the ring was chosen because somebody holds the state, and who has little
+ * time, or gave something else, may still give it. */
 static void choose_sources(struct rdzv *st, struct msg_form *f, const struct msg_state *resume)
 {
     RM_ASSERT(resume->held && f->sources_count == 0, "%d sources of step %" PRId64 " before one is chosen",
               f->sources_count, resume->step);
-    for (int r = 0; r < st->world; r++) {
-        if (holds(&st->worker[st->member[r]], resume))
-            add_source(st, f, st->member[r], resume->step);
-    }
-    if (f->sources_count)
-        return;
+    add_members(st, f, resume, false);
     enum beside least = one_gives_in_time(st, resume) ? BESIDE_IN_TIME : BESIDE_MAY_SERVE;
-    while (!f->sources_count && least > BESIDE_NONE)
-        add_who_stands_beside(st, f, resume, least--);
+    for (; !f->sources_count && least > BESIDE_GAVE_ELSE; least--)
+        add_who_stands_beside(st, f, resume, least);
+    if (!f->sources_count)
+        add_members(st, f, resume, true);
+    if (!f->sources_count)
+        add_who_stands_beside(st, f, resume, BESIDE_GAVE_ELSE);
 }
 
 static enum msg_role role_of(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_form *f)

@@ -55,6 +55,8 @@ static void check_worker(const struct rdzv *st, int i)
               w->expected);
     RM_ASSERT(w->trouble.times >= 0 && w->trouble.where < FAULT_PLACES, "worker %d failed %d times", i,
               w->trouble.times);
+    RM_ASSERT(w->writing.times >= 0 && w->writing.where < FAULT_PLACES, "worker %d failed %d times to write",
+              i, w->writing.times);
 }
 
 static void check_collections(const struct rdzv *st)

@@ -168,7 +168,7 @@ static void accept_identity(const struct turn *turn, struct rdzv_worker *w, int 
         w->slowness = 0;
         w->stopped_round = -1;
         if (st->settings.unsupervised) { /* it may be another machine */
-            w->trouble.times = 0;
+            w->trouble.times = w->writing.times = 0;
             rdzv_pairs_another_process(st, h->worker);
         }
     }

@@ -72,10 +72,12 @@ void rdzv_source_fault(const struct turn *turn, struct rdzv_worker *source, cons
     struct fault_decision d = rdzv_trouble(turn, source, FAULT_IN_WORK, f, false);
     RM_ASSERT(source->presence == PRESENT, "worker %d gave a wrong state, and is not here",
               rdzv_index(turn->st, source));
-    if (source->trouble.times == 1)
+    if (source->trouble.times == 1) {
         source->trouble.until = turn->now;
-    else
-        rdzv_act_on_trouble(turn, source, &d);
+        return;
+    }
+    turn->st->forming_failures = 0; /* it has bounds of its own, which in pods is none */
+    rdzv_act_on_trouble(turn, source, &d);
 }
 
 void rdzv_slice_fault(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
@@ -84,7 +86,7 @@ void rdzv_slice_fault(const struct turn *turn, struct rdzv_worker *w, const stru
     RM_ASSERT(d.remedy != FAULT_ENDS, "a part that worker %d does not write ends the run",
               rdzv_index(turn->st, w));
     if (d.remedy == FAULT_LEAVES_OUT)
-        rdzv_leave_out(turn, w, w->trouble.why, d.exit_code);
+        rdzv_leave_out(turn, w, w->writing.why, d.exit_code);
 }
 
 /* ---- a write that does not return ---- */
@@ -104,7 +106,7 @@ static bool another_is_well(const struct rdzv *st, const struct rdzv_worker *but
 static void end_in_ring(const struct turn *turn, const struct rdzv_worker *w)
 {
     struct rdzv *st = turn->st;
-    rdzv_give_up(st, EXIT_MACHINE, "worker %d: %s", rdzv_index(st, w), w->trouble.why);
+    rdzv_give_up(st, EXIT_MACHINE, "worker %d: %s", rdzv_index(st, w), w->writing.why);
     if (st->state == RDZV_QUIESCING && st->stop_at == STOP_BOUNDARY)
         rdzv_quiesce(turn, STOP_NOW);
     RM_ASSERT(st->ending.set, "worker %d ends a run that goes on", rdzv_index(st, w));
@@ -117,12 +119,12 @@ void rdzv_stuck_in_ring(const struct turn *turn, struct rdzv_worker *w)
 {
     struct rdzv *st = turn->st;
     RM_ASSERT(rdzv_is_stuck(st, w), "no call of worker %d stands still", rdzv_index(st, w));
-    bool over = !st->settings.unsupervised && turn->now >= w->trouble.since + st->settings.end_timeout;
+    bool over = !st->settings.unsupervised && turn->now >= w->writing.since + st->settings.end_timeout;
     bool alone = another_is_well(st, w);
     if (alone && (over || st->settings.unsupervised))
-        rdzv_leave_out(turn, w, w->trouble.why, EXIT_MACHINE);
+        rdzv_leave_out(turn, w, w->writing.why, EXIT_MACHINE);
     else if (over)
         end_in_ring(turn, w);
     else
-        rdzv_tell_waiting_for(turn, w->trouble.why);
+        rdzv_tell_waiting_for(turn, w->writing.why);
 }

@@ -141,7 +141,8 @@ struct rdzv_worker {
     struct msg_pace pace; /* of the newest step that it made in a ring of this coordinator, and as which... */
     uint64_t paced;       /* ...incarnation; another one has made none yet */
     int64_t waited;       /* newest step whose waiting for data is counted */
-    struct rdzv_trouble trouble;
+    struct rdzv_trouble trouble; /* what may keep it from the ring: lists, loads, its work... */
+    struct rdzv_trouble writing; /* ...and what it writes, which fails beside that, and at times between */
     struct rdzv_beside beside;
     rm_time sliced_at; /* when it said last that a slice of its is written, and of which step */
     int64_t sliced;

@@ -10,11 +10,27 @@
 #include "coordinator/core/rdzv_states.h"
 #include "coordinator/core/rdzv_who.h"
 
+static bool is_written(enum fault_where where)
+{
+    RM_ASSERT((unsigned)where < FAULT_PLACES, "what one fails at has place %d", (int)where);
+    return where == FAULT_IN_SAVE || where == FAULT_IN_SLICE;
+}
+
+static const struct rdzv_trouble *trouble_of(const struct rdzv_worker *w, enum fault_where where)
+{
+    return is_written(where) ? &w->writing : &w->trouble;
+}
+
+static struct rdzv_trouble *trouble_to_note(struct rdzv_worker *w, enum fault_where where)
+{
+    return is_written(where) ? &w->writing : &w->trouble;
+}
+
 void rdzv_trouble_over(struct rdzv_worker *w, enum fault_where where)
 {
-    RM_ASSERT((unsigned)where < FAULT_PLACES, "what is over has place %d", (int)where);
-    if (w->trouble.where == where)
-        w->trouble.times = 0;
+    struct rdzv_trouble *t = trouble_to_note(w, where);
+    if (t->where == where)
+        t->times = 0;
 }
 
 /* Who made a step can do its work, though not what another folder keeps it from; and whoever says something
@@ -26,8 +42,7 @@ void rdzv_trouble_step(struct rdzv *st)
     st->steps_seen++;
     for (int r = 0; r < st->world; r++) {
         struct rdzv_worker *w = &st->worker[st->member[r]];
-        bool writes = w->trouble.where == FAULT_IN_SAVE || w->trouble.where == FAULT_IN_SLICE;
-        if (!writes && !rdzv_sees_another_folder(st, w))
+        if (!rdzv_sees_another_folder(st, w))
             w->trouble.times = 0;
     }
 }
@@ -42,8 +57,8 @@ static bool is_there(const struct rdzv_worker *w)
 
 static bool is_in_trouble(const struct rdzv_worker *w, enum fault_where where)
 {
-    RM_ASSERT((unsigned)where < FAULT_PLACES, "what one fails at has place %d", (int)where);
-    return w->trouble.times > 0 && w->trouble.where == where;
+    const struct rdzv_trouble *t = trouble_of(w, where);
+    return t->times > 0 && t->where == where;
 }
 
 /* Only those count who tried since the trouble began, and at what can't be older: what was written before
@@ -53,7 +68,7 @@ static bool others_write(const struct rdzv *st, const struct rdzv_worker *but)
 {
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
-        const struct rdzv_trouble *t = &but->trouble;
+        const struct rdzv_trouble *t = &but->writing;
         bool since = w->sliced_at >= t->since || (t->stuck && but->sliced < t->at_step);
         if (w != but && w->presence != ABSENT && since && w->sliced >= t->at_step)
             return true;
@@ -95,8 +110,8 @@ static bool others_can(const struct rdzv *st, const struct rdzv_worker *but, enu
 
 static bool says(const struct rdzv *st, const struct rdzv_worker *w, const struct rdzv_trouble *what)
 {
-    return w->trouble.said && w->trouble.step == st->steps_seen && w->trouble.where == what->where &&
-           !strcmp(w->trouble.why, what->why);
+    const struct rdzv_trouble *t = trouble_of(w, what->where);
+    return t->said && t->step == st->steps_seen && t->where == what->where && !strcmp(t->why, what->why);
 }
 
 /* `min` workers of the job, at least two; or all that there are, of which each may have said it in several
@@ -111,7 +126,7 @@ static bool all_say_so(const struct rdzv *st, const struct rdzv_trouble *what)
         const struct rdzv_worker *w = &st->worker[i];
         bool same = says(st, w, what);
         workers += same;
-        processes += same ? w->trouble.said : 0;
+        processes += same ? trouble_of(w, what->where)->said : 0;
         silent += is_there(w) && !same;
     }
     return workers >= least || (!silent && (processes >= least || !st->settings.unsupervised));
@@ -121,7 +136,7 @@ static void note_trouble(const struct turn *turn, struct rdzv_worker *w, enum fa
                          const struct msg_fault *f)
 {
     struct rdzv *st = turn->st;
-    struct rdzv_trouble *t = &w->trouble;
+    struct rdzv_trouble *t = trouble_to_note(w, where);
     bool first = !t->times || t->where != where;
     char why[sizeof t->why];
     text_copy_ends(why, sizeof why, f->detail);
@@ -150,16 +165,16 @@ static void note_trouble(const struct turn *turn, struct rdzv_worker *w, enum fa
  * on without it. */
 static bool is_scarce(const struct rdzv *st, const struct rdzv_worker *w, enum fault_where where)
 {
-    RM_ASSERT(w->trouble.times > 0, "worker %d is in no trouble, at place %d", (int)(w - st->worker),
+    RM_ASSERT(is_in_trouble(w, where), "worker %d is in no trouble, at place %d", (int)(w - st->worker),
               (int)where);
     return where == FAULT_IN_SLICE && others_write(st, w) && !others_can(st, w, where, false);
 }
 
 /* How long it has been in trouble; while others can, how long it alone has: an outage of all is over for each
  * in its own time. */
-static rm_time lasted(const struct rdzv *st, struct rdzv_worker *w, bool able, rm_time now)
+static rm_time lasted(const struct rdzv *st, struct rdzv_worker *w, struct rdzv_trouble *t, bool able,
+                      rm_time now)
 {
-    struct rdzv_trouble *t = &w->trouble;
     bool scarce = is_scarce(st, w, t->where), alone = scarce || (able && others_can(st, w, t->where, true));
     rm_time from = t->stuck ? t->since : now; /* the call that has not returned since is the same one */
     t->alone = !alone ? RM_NEVER : t->alone < from ? t->alone : from;
@@ -186,6 +201,7 @@ struct fault_decision rdzv_trouble(const struct turn *turn, struct rdzv_worker *
                                    const struct msg_fault *f, bool proven)
 {
     struct rdzv *st = turn->st;
+    struct rdzv_trouble *t = trouble_to_note(w, where);
     note_trouble(turn, w, where, f);
     bool data = f->kind == FAULT_DATA && f->class == CLASS_UNKNOWN;
     bool refused = st->settings.brought && where == FAULT_IN_WORK && f->exit_code == EXIT_USAGE;
@@ -198,11 +214,11 @@ struct fault_decision rdzv_trouble(const struct turn *turn, struct rdzv_worker *
                                 .unsupervised = st->settings.unsupervised,
                                 .others_can = able,
                                 .scarce = is_scarce(st, w, where),
-                                .all_say_so = all_say_so(st, &w->trouble),
+                                .all_say_so = all_say_so(st, t),
                                 .proven = proven,
                                 .refused = refused && !has_trained(st),
-                                .times = w->trouble.times,
-                                .lasted = lasted(st, w, able, turn->now),
+                                .times = t->times,
+                                .lasted = lasted(st, w, t, able, turn->now),
                                 .patience = store ? st->settings.save_patience : st->settings.end_timeout,
                                 .exit_code = f->exit_code            ? f->exit_code
                                              : f->kind == FAULT_DATA ? EXIT_DATA
@@ -210,10 +226,9 @@ struct fault_decision rdzv_trouble(const struct turn *turn, struct rdzv_worker *
     struct fault_decision d = fault_decide(&facts);
     bool waits = (d.remedy == FAULT_WAITS && where != FAULT_IN_SLICE) ||
                  (d.remedy == FAULT_ANOTHER && where != FAULT_IN_LOAD);
-    w->trouble.until = waits ? turn->now + d.pause : turn->now;
-    RM_ASSERT(w->trouble.until >= turn->now && w->trouble.times > 0,
-              "%d failures, and a pause until %lld of %lld", w->trouble.times, (long long)w->trouble.until,
-              (long long)turn->now);
+    t->until = waits ? turn->now + d.pause : turn->now;
+    RM_ASSERT(t->until >= turn->now && t->times > 0, "%d failures, and a pause until %lld of %lld", t->times,
+              (long long)t->until, (long long)turn->now);
     return d;
 }
 
@@ -228,7 +243,7 @@ void rdzv_slice_is_in(struct rdzv *st, struct rdzv_worker *w, int64_t step, bool
 
 void rdzv_write_is_over(struct rdzv_worker *w, int64_t step)
 {
-    if (step < w->trouble.at_step)
+    if (step < w->writing.at_step)
         return; /* said once more, after a reconnect */
     rdzv_trouble_over(w, FAULT_IN_SAVE);
     rdzv_trouble_over(w, FAULT_IN_SLICE);
@@ -242,12 +257,17 @@ bool rdzv_waits_for_trouble(const struct rdzv *st)
     int n = 0, held = 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
-        bool back = w->presence != ABSENT && is_there(w) && w->trouble.times > 0 &&
-                    w->trouble.where != FAULT_IN_SLICE;
+        bool held_back = w->trouble.times > 0 || is_in_trouble(w, FAULT_IN_SAVE);
+        bool back = w->presence != ABSENT && is_there(w) && held_back;
         held += back;
         n += back || rdzv_candidate(st, w);
     }
     return held && n >= st->settings.workers_min;
+}
+
+static rm_time pause_until(const struct rdzv *st, const struct rdzv_trouble *t)
+{
+    return rdzv_trouble_pauses(st, t) ? t->until : RM_NEVER;
 }
 
 rm_time rdzv_trouble_at(const struct rdzv *st)
@@ -255,8 +275,8 @@ rm_time rdzv_trouble_at(const struct rdzv *st)
     rm_time at = RM_NEVER;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
-        if (w->presence == PRESENT && rdzv_pauses(st, w) && w->trouble.until < at)
-            at = w->trouble.until;
+        if (w->presence == PRESENT)
+            at = rm_earlier(at, rm_earlier(pause_until(st, &w->trouble), pause_until(st, &w->writing)));
     }
     return at;
 }
@@ -288,13 +308,13 @@ const struct rdzv_trouble *rdzv_store_trouble(const struct rdzv *st, rm_time now
 int rdzv_describe_trouble(const struct rdzv *st, int worker, char *out, size_t size)
 {
     const struct rdzv_worker *w = &st->worker[worker];
-    RM_ASSERT((unsigned)w->trouble.where < FAULT_PLACES, "worker %d fails at place %d", worker,
-              (int)w->trouble.where);
+    const struct rdzv_trouble *t = w->trouble.times ? &w->trouble : &w->writing;
+    RM_ASSERT((unsigned)t->where < FAULT_PLACES, "worker %d fails at place %d", worker, (int)t->where);
     static const char *const does[FAULT_PLACES] = {"list the checkpoints", "load the checkpoint",
                                                    "save its part", "save its part", "work"};
-    if (w->presence == ABSENT || !w->trouble.times)
+    if (w->presence == ABSENT || !t->times)
         return 0;
     char cause[151];
-    return snprintf(out, size, "; worker %d can't %s, and tries again: %s", worker, does[w->trouble.where],
-                    text_copy_ends(cause, sizeof cause, w->trouble.why));
+    return snprintf(out, size, "; worker %d can't %s, and tries again: %s", worker, does[t->where],
+                    text_copy_ends(cause, sizeof cause, t->why));
 }

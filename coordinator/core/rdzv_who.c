@@ -14,9 +14,14 @@ bool rdzv_sees_another_folder(const struct rdzv *st, const struct rdzv_worker *w
     return st->folder[0] && w->list.folder[0] && strcmp(w->list.folder, st->folder) != 0;
 }
 
+bool rdzv_trouble_pauses(const struct rdzv *st, const struct rdzv_trouble *t)
+{
+    return t->times > 0 && t->until > st->accounted;
+}
+
 bool rdzv_pauses(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    return w->trouble.times > 0 && w->trouble.until > st->accounted;
+    return rdzv_trouble_pauses(st, &w->trouble) || rdzv_trouble_pauses(st, &w->writing);
 }
 
 /* A member is let go by the table of faults, not from one moment to the next. */
@@ -27,9 +32,8 @@ bool rdzv_held_back(const struct rdzv *st, const struct rdzv_worker *w)
 
 bool rdzv_is_stuck(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    bool writes = w->trouble.where == FAULT_IN_SLICE || w->trouble.where == FAULT_IN_SAVE;
-    bool stuck = w->trouble.times > 0 && writes && w->trouble.stuck;
-    return stuck && st->accounted < w->trouble.newest + says_again_within;
+    const struct rdzv_trouble *t = &w->writing;
+    return t->times > 0 && t->stuck && st->accounted < t->newest + says_again_within;
 }
 
 bool rdzv_usable(const struct rdzv *st, const struct rdzv_worker *w)

@@ -7,6 +7,7 @@
 /* Its newest list is of another folder than the job's (rdzv_folders.h). */
 bool rdzv_sees_another_folder(const struct rdzv *st, const struct rdzv_worker *w);
 /* It failed at something a moment ago, and is asked again later. */
+bool rdzv_trouble_pauses(const struct rdzv *st, const struct rdzv_trouble *t);
 bool rdzv_pauses(const struct rdzv *st, const struct rdzv_worker *w);
 /* One of the two: it takes part in nothing for now. A member that sees another folder goes on in its ring. */
 bool rdzv_held_back(const struct rdzv *st, const struct rdzv_worker *w);
