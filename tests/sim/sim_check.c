@@ -100,8 +100,14 @@ static bool takes_part(const struct msg_form *f, int worker)
     return any;
 }
 
-/* R7: whoever is there and has said that it holds more is waited for until it has answered, also if it
- * leaves. */
+/* Before it is killed it has to be let go. */
+static bool has_time_to_answer(const struct sim *sim, const struct node *n)
+{
+    return !n->leaves_by || sim->now + 2 * RM_S < n->leaves_by;
+}
+
+/* R7: whoever is there and has said that it holds more is waited for until it has answered, also if it leaves
+ * and has the time for that. */
 static void check_passed_over(struct sim *sim, const struct msg_form *f)
 {
     const struct scenario *s = &sim->scenario;
@@ -111,7 +117,7 @@ static void check_passed_over(struct sim *sim, const struct msg_form *f)
         const struct node *n = &sim->node[c->node];
         bool there = c->handed && c->coord_open && !c->coord_told && n->alive;
         bool holds = n->memory.whole && n->memory.step == c->brings && c->brings > from + 1;
-        bool patient = sim->now < c->brings_said + sim->settings.start_timeout;
+        bool patient = sim->now < c->brings_said + sim->settings.start_timeout && has_time_to_answer(sim, n);
         if (there && holds && patient && !takes_part(f, n->worker))
             sim_fail(sim,
                      "R7: worker %d has said that it holds step %" PRId64
