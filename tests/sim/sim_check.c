@@ -40,6 +40,18 @@ void check_blame(struct sim *sim, int node)
                  sim->node[node].worker);
 }
 
+/* What it said lay unread where it was the coordinator that stood still. */
+static void check_silent(struct sim *sim, const struct rdzv_tell *t)
+{
+    int node = sim->node_of[t->worker];
+    rm_time travels = sim->settings.lost_after + 3 * sim->settings.heartbeat;
+    if (strncmp(t->text, "silent for ", 11) != 0 || node < 0 || !sim->node[node].alive)
+        return;
+    sim->tallies.of[TALLY_SILENT]++;
+    if (!pause_is_disturbed(sim, node, travels))
+        sim_fail(sim, "worker %d is lost as silent, but was never stopped or cut off", t->worker);
+}
+
 /* Each sample trained once. Steps come one after the other: what the newest holds is kept. */
 uint64_t check_exact_hash(int64_t step)
 {
@@ -338,8 +350,10 @@ static void run_hears(struct sim *sim, const struct rdzv_tell *t)
         sim->told = sim->resumed = t->step;
     if (t->kind == TELL_WORKER_QUARANTINED)
         run_worker_quarantined(sim, t->worker);
-    if (t->kind == TELL_WORKER_LOST)
+    if (t->kind == TELL_WORKER_LOST) {
+        check_silent(sim, t);
         run_worker_lost(sim, t->worker);
+    }
     if (t->kind == TELL_COMPLETE)
         sim->last_word = 0;
     if (t->kind == TELL_FAILED || t->kind == TELL_INTERRUPTED)
