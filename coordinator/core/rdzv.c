@@ -443,7 +443,7 @@ static void forgive_own_pause(const struct turn *turn)
     struct rdzv *st = turn->st;
     rm_time pause = turn->now - st->accounted;
     RM_ASSERT(pause >= 0, "time goes back by %lld ns", (long long)-pause);
-    if (st->due == RM_NEVER || turn->now <= st->due + st->settings.heartbeat)
+    if (st->due == RM_NEVER || turn->now < st->due + st->settings.heartbeat)
         return;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
@@ -505,6 +505,7 @@ void rdzv_step(struct rdzv *st, const struct rdzv_event *event, rm_time now, str
     if (st->state == RDZV_FINISHED || st->state == RDZV_FAILED)
         return;
     forgive_own_pause(&turn);
+    rdzv_hang_listen(&turn);
     rdzv_account(&turn);
     on_event(&turn, event);
     if (st->state != RDZV_FINISHED && st->state != RDZV_FAILED) {
@@ -548,10 +549,5 @@ rm_time rdzv_deadline(const struct rdzv *st)
     at = rm_earlier(at, rdzv_will_at(st));
     if (st->alone_at > st->accounted)
         at = rm_earlier(at, st->alone_at);
-    for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        const struct rdzv_worker *w = &st->worker[i];
-        if (w->presence != ABSENT)
-            at = rm_earlier(at, (w->presence == AWAY ? w->away_since : w->heard) + st->settings.lost_after);
-    }
-    return at;
+    return rm_earlier(at, rdzv_silence_at(st));
 }

@@ -241,18 +241,6 @@ static void break_circle(const struct turn *turn, const struct rdzv_worker *behi
     rdzv_quiesce(turn, STOP_NOW);
 }
 
-/* Who hears nobody of a ring any more stood still itself, or its network did: that says nothing of one of
- * them. A pause of its own that ends shortly after it was to look is not forgiven (rdzv.c) and shows so. */
-static bool hears_nobody(const struct turn *turn)
-{
-    const struct rdzv *st = turn->st;
-    rm_time newest = 0;
-    for (int r = 0; r < st->world; r++)
-        newest = rm_later(newest, st->worker[st->member[r]].heard);
-    RM_ASSERT(newest <= turn->now, "a member is heard %lld ns from now", (long long)(newest - turn->now));
-    return turn->now - newest > SILENT_BEATS * st->settings.heartbeat;
-}
-
 static void check_ring(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
@@ -261,8 +249,6 @@ static void check_ring(const struct turn *turn)
     if (turn->now < ring_at(st))
         return;
     st->hang_look_at = turn->now + patience(st) / LOOKS_PER_TIMEOUT;
-    if (hears_nobody(turn))
-        return;
     struct rdzv_worker *w = culprit(turn, &behind);
     RM_ASSERT(!w || !behind, "a worker hangs, and nobody does, in a ring of %d", st->world);
     if (behind)
@@ -335,8 +321,38 @@ static void check_save(const struct turn *turn)
     }
 }
 
+/* ---- its own standing still ---- */
+
+static bool hears_nobody(const struct turn *turn)
+{
+    const struct rdzv *st = turn->st;
+    bool ring = rdzv_ring_runs(st);
+    rm_time newest = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        bool counts = w->presence == PRESENT && (w->rank >= 0 || !ring);
+        newest = counts ? rm_later(newest, w->heard) : newest;
+    }
+    RM_ASSERT(newest <= turn->now, "a worker is heard %lld ns from now", (long long)(newest - turn->now));
+    return turn->now - newest > SILENT_BEATS * st->settings.heartbeat;
+}
+
+/* Who hears nobody stood still itself, or its network did: that says nothing of one of them. A pause of its
+ * own that ends shortly after it was to look is not forgiven (rdzv.c), and shows so. What came meanwhile lies
+ * in a pile, of which only the whole says who is well: each word of it comes in a call of its own. */
+void rdzv_hang_listen(const struct turn *turn)
+{
+    struct rdzv *st = turn->st;
+    RM_ASSERT(turn->now >= st->accounted, "time goes back by %lld ns",
+              (long long)(st->accounted - turn->now));
+    if (hears_nobody(turn))
+        st->blames_from = turn->now + patience(st) / LOOKS_PER_TIMEOUT;
+}
+
 void rdzv_check_hang(const struct turn *turn)
 {
+    if (turn->now < turn->st->blames_from)
+        return;
     check_ring(turn);
     check_answers(turn);
     check_save(turn);
@@ -352,5 +368,5 @@ rm_time rdzv_hang_at(const struct rdzv *st)
     }
     for (int part = 0; st->state == RDZV_SAVING && part < st->save.count; part++)
         at = rm_earlier(at, save_at(st, part));
-    return at;
+    return rm_later(at, st->blames_from);
 }

@@ -8,6 +8,8 @@
 void rdzv_hang_heartbeat(struct rdzv_worker *w, const struct msg_heartbeat *h, rm_time now);
 /* How long steps take: patience follows their median. */
 void rdzv_hang_step_took(struct rdzv *st, rm_time took);
+/* Before an event is heard: whether this coordinator has only just begun to hear anybody again. */
+void rdzv_hang_listen(const struct turn *turn);
 /* Whether the answer of this worker, which is no member, is still to be waited for. */
 bool rdzv_hang_answers(const struct rdzv *st, const struct rdzv_worker *w, rm_time now);
 /* Has the trainer killed that holds up a step, a stop or a save, or breaks a ring whose connections do not

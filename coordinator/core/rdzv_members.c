@@ -43,13 +43,33 @@ void rdzv_closed(const struct turn *turn, int conn)
     }
 }
 
+static rm_time silent_since(const struct rdzv_worker *w)
+{
+    return w->presence == AWAY ? w->away_since : w->heard;
+}
+
+/* Also a heartbeat before somebody's time is over: who is called as late as that stood still itself, and
+ * forgives everybody as much (rdzv.c). Without it a pause of the whole time would look like their silence,
+ * if it ends before another heartbeat has gone by. */
+rm_time rdzv_silence_at(const struct rdzv *st)
+{
+    rm_time at = RM_NEVER;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        rm_time over = silent_since(w) + st->settings.lost_after, before = over - st->settings.heartbeat;
+        if (w->presence != ABSENT)
+            at = rm_earlier(at, before > st->accounted ? before : over);
+    }
+    return at;
+}
+
 void rdzv_check_silence(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
         char why[RM_WHY_MAX];
-        rm_time since = w->presence == AWAY ? w->away_since : w->heard;
+        rm_time since = silent_since(w);
         if (w->presence == ABSENT || turn->now < since + st->settings.lost_after)
             continue;
         RM_ASSERT(since <= turn->now, "worker %d was heard %lld ns from now", i,

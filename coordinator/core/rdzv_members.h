@@ -12,5 +12,7 @@ void rdzv_closed(const struct turn *turn, int conn);
 void rdzv_expect(const struct turn *turn, const struct command_expect *expect);
 /* Loses whoever was silent, or away, for lost_after. */
 void rdzv_check_silence(const struct turn *turn);
+/* When to look next; RM_NEVER: nobody is here. */
+rm_time rdzv_silence_at(const struct rdzv *st);
 
 #endif

@@ -267,6 +267,7 @@ struct node {
     int64_t told_then;             /* newest step, as it was told */
     int nodes_then;    /* processes ever started, as it was told and all trained; 0: not all did */
     rm_time ended_at;  /* of the agent; 0: it lives */
+    rm_time leaves_by; /* as a coordinator has heard from it: when it is killed; 0: it named no time */
     rm_time disturbed; /* when it was last stopped, stuck or cut off in any way; RM_NEVER: it still is */
     int64_t heard;     /* highest term that spoke to it, 0 none */
     int worker, attempt, exit_code;

@@ -40,6 +40,18 @@ void check_blame(struct sim *sim, int node)
                  sim->node[node].worker);
 }
 
+/* What it said lay unread where it was the coordinator that stood still. */
+static void check_silent(struct sim *sim, const struct rdzv_tell *t)
+{
+    int node = sim->node_of[t->worker];
+    rm_time travels = sim->settings.lost_after + 3 * sim->settings.heartbeat;
+    if (strncmp(t->text, "silent for ", 11) != 0 || node < 0 || !sim->node[node].alive)
+        return;
+    sim->tallies.of[TALLY_SILENT]++;
+    if (!pause_is_disturbed(sim, node, travels))
+        sim_fail(sim, "worker %d is lost as silent, but was never stopped or cut off", t->worker);
+}
+
 /* Each sample trained once. Steps come one after the other: what the newest holds is kept. */
 uint64_t check_exact_hash(int64_t step)
 {
@@ -100,8 +112,14 @@ static bool takes_part(const struct msg_form *f, int worker)
     return any;
 }
 
-/* R7: whoever is there and has said that it holds more is waited for until it has answered, also if it
- * leaves. */
+/* Before it is killed it has to be let go. */
+static bool has_time_to_answer(const struct sim *sim, const struct node *n)
+{
+    return !n->leaves_by || sim->now + 2 * RM_S < n->leaves_by;
+}
+
+/* R7: whoever is there and has said that it holds more is waited for until it has answered, also if it leaves
+ * and has the time for that. */
 static void check_passed_over(struct sim *sim, const struct msg_form *f)
 {
     const struct scenario *s = &sim->scenario;
@@ -111,7 +129,7 @@ static void check_passed_over(struct sim *sim, const struct msg_form *f)
         const struct node *n = &sim->node[c->node];
         bool there = c->handed && c->coord_open && !c->coord_told && n->alive;
         bool holds = n->memory.whole && n->memory.step == c->brings && c->brings > from + 1;
-        bool patient = sim->now < c->brings_said + sim->settings.start_timeout;
+        bool patient = sim->now < c->brings_said + sim->settings.start_timeout && has_time_to_answer(sim, n);
         if (there && holds && patient && !takes_part(f, n->worker))
             sim_fail(sim,
                      "R7: worker %d has said that it holds step %" PRId64
@@ -332,8 +350,10 @@ static void run_hears(struct sim *sim, const struct rdzv_tell *t)
         sim->told = sim->resumed = t->step;
     if (t->kind == TELL_WORKER_QUARANTINED)
         run_worker_quarantined(sim, t->worker);
-    if (t->kind == TELL_WORKER_LOST)
+    if (t->kind == TELL_WORKER_LOST) {
+        check_silent(sim, t);
         run_worker_lost(sim, t->worker);
+    }
     if (t->kind == TELL_COMPLETE)
         sim->last_word = 0;
     if (t->kind == TELL_FAILED || t->kind == TELL_INTERRUPTED)

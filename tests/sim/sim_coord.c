@@ -302,6 +302,8 @@ static void note_what_it_brings(struct sim *sim, struct conn *c, const struct me
         c->introduced = m->hello.trainer_pid != 0;
     } else if (m->type == MSG_STOPPED && m->stopped.round == sim->round) {
         c->brings = -1;
+    } else if (m->type == MSG_LEAVING) {
+        sim->node[c->node].leaves_by = m->leaving.deadline > 0 ? sim->now + m->leaving.deadline : 0;
     }
 }
 

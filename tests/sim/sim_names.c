@@ -35,6 +35,7 @@ const char *const shot_names[SHOTS] = {"kill",
                                        "machine goes early"};
 const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "told to kill a trainer that hangs",
+                                          "lost as silent",
                                           "stopped workers given up",
                                           "workers put into quarantine",
                                           "went on after their ring had",

@@ -43,6 +43,7 @@ extern const char *const shot_names[SHOTS];
 enum tally {
     TALLY_MESSAGES_LOST, /* were under way in a connection that was cut */
     TALLY_BLAMED,        /* told to kill a trainer that hangs */
+    TALLY_SILENT,        /* taken for lost, as nothing came from them */
     TALLY_GIVEN_UP,      /* stopped workers that run gave up */
     TALLY_QUARANTINED,   /* workers */
     TALLY_ZOMBIES,       /* went on after the ring had gone on without them */

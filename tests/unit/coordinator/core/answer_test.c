@@ -232,6 +232,43 @@ Test(answer, the_coordinators_own_pause_is_nobodys_silence_and_nobodys_hang)
     story_end(&s);
 }
 
+/* However long it stood still, from half of lostAfter on to twice that. */
+Test(answer, a_pause_that_ends_as_somebodys_time_is_over_is_nobodys_silence)
+{
+    for (rm_time pause = 2500 * RM_MS; pause < 10 * RM_S; pause += 250 * RM_MS) {
+        struct story s;
+        story_begin(&s, story_settings(1));
+        train_with(&s, 3);
+        live_on(&s, 7, 1);
+        sleep_through(&s, pause);
+        cr_assert_not(said(&s, "workerLost"), "%.2f s: %s", (double)pause / RM_S, str_text(&s.log));
+        live_on(&s, 3, 6);
+        cr_assert(said(&s, "\"workerLost\",\"time\":0,\"worker\":2"), "%.2f s: %s", (double)pause / RM_S,
+                  str_text(&s.log));
+        cr_assert_not(said(&s, "\"workerLost\",\"time\":0,\"worker\":0"), "%s", str_text(&s.log));
+        story_end(&s);
+    }
+}
+
+/* What it owes comes while nobody reads, and behind another's word; less than a heartbeat after it was due.
+ */
+Test(answer, an_answer_that_lies_unread_behind_another_word_is_one)
+{
+    struct story s;
+    story_begin(&s, impatient(1));
+    train_with(&s, 2);
+    fault_of(&s, 0, FAULT_RING, -1, -1);
+    stopped(&s, 0, 0, -1);
+    live_on(&s, 3, 3);
+    s.now += 3500 * RM_MS;
+    fault_of(&s, 0, FAULT_RING, -1, -1);
+    cr_assert_not(said(&s, "send 1 fault"), "%s", str_text(&s.log));
+    stopped(&s, 1, 0, -1);
+    cr_assert_not(said(&s, "send 1 fault"), "%s", str_text(&s.log));
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 Test(answer, nobody_goes_back_far_before_one_that_holds_more_has_answered)
 {
     struct story s;
