@@ -209,6 +209,7 @@ static void accuse(const struct turn *turn, struct rdzv_worker *w, const char *w
     w->asked = RM_NEVER;
     rdzv_ring_without(turn, w, CAUSE_HANG);
     w->rank = -1;
+    st->accused_since = turn->now;
     /* A drill is no failure: what its agent says of the trainer's end was ordered. */
     w->act = w->act == CAUSE_HANG ? CAUSE_TRAINER_EXIT : CAUSE_NONE;
 }
@@ -300,6 +301,18 @@ static rm_time answer_at(const struct rdzv *st, const struct rdzv_worker *w)
 bool rdzv_hang_answers(const struct rdzv *st, const struct rdzv_worker *w, rm_time now)
 {
     return !owes_answer(w) || now < w->asked + st->settings.join_window;
+}
+
+rm_time rdzv_hang_answers_until(const struct rdzv *st)
+{
+    rm_time until = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (owes_answer(w))
+            until = rm_later(until, answer_at(st, w));
+    }
+    RM_ASSERT(until >= 0, "answers are owed until %lld ns", (long long)until);
+    return until;
 }
 
 static void check_answers(const struct turn *turn)

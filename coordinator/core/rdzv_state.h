@@ -365,6 +365,7 @@ struct rdzv {
     rm_time alone_at; /* settings.alone: who was replaced may run until then, and nothing is begun before */
     enum rdzv_state state;
     rm_time state_since, started;
+    rm_time accused_since; /* when the newest trainer was killed for standing still; 0: none was */
     char why[MSG_DETAIL_MAX];
     struct rdzv_worker worker[RM_WORKERS_MAX];
     bool expect_known;
