@@ -432,6 +432,7 @@ struct sim {
     bool interrupted;
     struct {
         rm_time since, looks_at; /* since when no step was made, with nothing that excuses it */
+        rm_time slow;            /* by which steps were drawn to take longer, all together */
         int64_t step_ops, term;
     } still;
     rm_time store_back; /* until then it takes nothing */

@@ -402,6 +402,7 @@ static bool shoot_at(struct sim *sim, enum shot_kind kind, int w)
     case SHOT_SLOW:
         n->trainer.slow = sim_time(sim, 0, 3 * sim->settings.step_timeout);
         sim->quiet_since += n->trainer.slow;
+        sim->still.slow += n->trainer.slow;
         return true;
     case SHOT_HANG:
     case SHOT_STUCK:
