@@ -505,6 +505,7 @@ void rdzv_step(struct rdzv *st, const struct rdzv_event *event, rm_time now, str
     if (st->state == RDZV_FINISHED || st->state == RDZV_FAILED)
         return;
     forgive_own_pause(&turn);
+    rdzv_hang_hears(&turn);
     rdzv_account(&turn);
     on_event(&turn, event);
     if (st->state != RDZV_FINISHED && st->state != RDZV_FAILED) {

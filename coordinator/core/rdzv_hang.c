@@ -242,18 +242,6 @@ static void break_circle(const struct turn *turn, const struct rdzv_worker *behi
     rdzv_quiesce(turn, STOP_NOW);
 }
 
-/* Who hears nobody of a ring any more stood still itself, or its network did: that says nothing of one of
- * them. A pause of its own that ends shortly after it was to look is not forgiven (rdzv.c) and shows so. */
-static bool hears_nobody(const struct turn *turn)
-{
-    const struct rdzv *st = turn->st;
-    rm_time newest = 0;
-    for (int r = 0; r < st->world; r++)
-        newest = rm_later(newest, st->worker[st->member[r]].heard);
-    RM_ASSERT(newest <= turn->now, "a member is heard %lld ns from now", (long long)(newest - turn->now));
-    return turn->now - newest > SILENT_BEATS * st->settings.heartbeat;
-}
-
 static void check_ring(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
@@ -262,8 +250,6 @@ static void check_ring(const struct turn *turn)
     if (turn->now < ring_at(st))
         return;
     st->hang_look_at = turn->now + patience(st) / LOOKS_PER_TIMEOUT;
-    if (hears_nobody(turn))
-        return;
     struct rdzv_worker *w = culprit(turn, &behind);
     RM_ASSERT(!w || !behind, "a worker hangs, and nobody does, in a ring of %d", st->world);
     if (behind)
@@ -312,7 +298,7 @@ rm_time rdzv_hang_answers_until(const struct rdzv *st)
             until = rm_later(until, answer_at(st, w));
     }
     RM_ASSERT(until >= 0, "answers are owed until %lld ns", (long long)until);
-    return until;
+    return until ? rm_later(until, st->hears_at) : 0;
 }
 
 static void check_answers(const struct turn *turn)
@@ -348,8 +334,27 @@ static void check_save(const struct turn *turn)
     }
 }
 
+/* Who hears nobody any more stood still itself, or its network did: that says nothing of one of them. A pause
+ * of its own that ends shortly after it was to look is not forgiven (rdzv.c) and shows so. What comes first
+ * then is one word of many that wait, so that all have a moment to be heard. */
+void rdzv_hang_hears(const struct turn *turn)
+{
+    struct rdzv *st = turn->st;
+    rm_time newest = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (w->presence == PRESENT && (w->rank >= 0 || !rdzv_ring_runs(st)))
+            newest = rm_later(newest, w->heard);
+    }
+    RM_ASSERT(newest <= turn->now, "a worker is heard %lld ns from now", (long long)(newest - turn->now));
+    if (turn->now - newest > SILENT_BEATS * st->settings.heartbeat)
+        st->hears_at = turn->now + st->settings.heartbeat;
+}
+
 void rdzv_check_hang(const struct turn *turn)
 {
+    if (turn->now < turn->st->hears_at)
+        return;
     check_ring(turn);
     check_answers(turn);
     check_save(turn);
@@ -365,5 +370,5 @@ rm_time rdzv_hang_at(const struct rdzv *st)
     }
     for (int part = 0; st->state == RDZV_SAVING && part < st->save.count; part++)
         at = rm_earlier(at, save_at(st, part));
-    return at;
+    return rm_later(at, st->hears_at);
 }

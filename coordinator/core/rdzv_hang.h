@@ -13,6 +13,8 @@ bool rdzv_hang_answers(const struct rdzv *st, const struct rdzv_worker *w, rm_ti
 /* When the last of those who owe an answer has given it or its trainer is killed, unless it moves; 0: nobody
  * owes one. */
 rm_time rdzv_hang_answers_until(const struct rdzv *st);
+/* Before an event: whether anybody was heard of late. */
+void rdzv_hang_hears(const struct turn *turn);
 /* Has the trainer killed that holds up a step, a stop or a save, or breaks a ring whose connections do not
  * work. */
 void rdzv_check_hang(const struct turn *turn);

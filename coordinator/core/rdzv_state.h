@@ -432,6 +432,7 @@ struct rdzv {
     struct rdzv_left_machine left_machine[RM_WORKERS_MAX]; /* the newest, in no order */
     rm_time reform_cost;
     rm_time turned, hang_look_at; /* newest sign that the ring, or its forming, moves on; no look before */
+    rm_time hears_at;             /* nobody was heard of late: who is still has a word until then */
     rm_time step_times[STEP_TIMES_KEPT], median_step; /* of the newest steps; 0: none yet */
     rm_time circled;     /* since when all wait, as far as is seen; RM_NEVER: they do not */
     int64_t circle_came; /* bytes to all members, as looked at last */

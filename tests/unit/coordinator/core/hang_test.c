@@ -255,6 +255,25 @@ Test(hang, who_stood_still_itself_until_shortly_after_it_was_to_look_blames_nobo
     story_end(&s);
 }
 
+/* One word is read before it looks, and many wait behind it. */
+Test(hang, who_stood_still_itself_and_hears_one_word_blames_none_of_those_whose_words_wait)
+{
+    struct story s;
+    story_begin(&s, impatient());
+    train_with(&s, 3);
+    for (int w = 0; w < 3; w++)
+        beat(&s, w, 5, -1);
+    s.now += 2500 * RM_MS;
+    for (int w = 0; w < 3; w++) {
+        beat(&s, w, w == 1 ? 5 : 6, -1);
+        cr_assert(!said(&s, " fault"), "%s", str_text(&s.log));
+    }
+    after(&s, RM_S);
+    cr_assert(said(&s, "send 1 fault"), "%s", str_text(&s.log));
+    cr_assert(!said(&s, "send 0 fault") && !said(&s, "send 2 fault"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 /* All wait. At the first look, after 8 s, worker 1's counter has not grown for 5: too long for one that waits
  * and too short for blame. At the third, after 12 s, it has been still for 9. */
 Test(hang, who_is_neither_fresh_nor_stale_is_looked_at_again_and_not_blamed)
@@ -364,7 +383,9 @@ Test(hang, patience_follows_the_median_step_and_not_the_mean)
     train_with(&s, 1);
     for (int step = 1; step <= 30; step++)
         progress_in(&s, 0, step, step <= 20 ? 5 * RM_S : 100 * RM_S);
-    after(&s, 50 * RM_S - 1);
+    after(&s, 48 * RM_S);
+    beat(&s, 0, 0, -1);
+    after(&s, 2 * RM_S - 1);
     cr_assert(!said(&s, " fault"), "%s", str_text(&s.log));
     beat(&s, 0, 0, -1);
     after(&s, 1);
@@ -379,7 +400,9 @@ Test(hang, without_steps_to_go_by_patience_is_half_a_minute)
     settings.lost_after = 3600 * RM_S;
     story_begin(&s, settings);
     train_with(&s, 1);
-    after(&s, 30 * RM_S - 1);
+    after(&s, 28 * RM_S);
+    beat(&s, 0, 0, -1);
+    after(&s, 2 * RM_S - 1);
     cr_assert(!said(&s, " fault"), "%s", str_text(&s.log));
     beat(&s, 0, 0, -1);
     after(&s, 1);
