@@ -100,6 +100,8 @@ static bool takes_part(const struct msg_form *f, int worker)
     return any;
 }
 
+static const rm_time let_go = 2 * RM_S; /* so long before it is killed nobody waits for it any more */
+
 /* R7: whoever is there and has said that it holds more is waited for until it has answered, also if it
  * leaves. */
 static void check_passed_over(struct sim *sim, const struct msg_form *f)
@@ -111,7 +113,8 @@ static void check_passed_over(struct sim *sim, const struct msg_form *f)
         const struct node *n = &sim->node[c->node];
         bool there = c->handed && c->coord_open && !c->coord_told && n->alive;
         bool holds = n->memory.whole && n->memory.step == c->brings && c->brings > from + 1;
-        bool patient = sim->now < c->brings_said + sim->settings.start_timeout;
+        bool goes = n->killed_at && sim->now + let_go >= n->killed_at;
+        bool patient = !goes && sim->now < c->brings_said + sim->settings.start_timeout;
         if (there && holds && patient && !takes_part(f, n->worker))
             sim_fail(sim,
                      "R7: worker %d has said that it holds step %" PRId64
