@@ -455,6 +455,7 @@ static void forgive_own_pause(const struct turn *turn)
     }
     forgive(&st->turned, pause);
     forgive(&st->state_since, pause);
+    forgive(&st->accused_since, pause);
     forgive(&st->save_since, pause);
     forgive(&st->arrived, pause);
 }

@@ -156,6 +156,15 @@ static bool is_saved_first(const struct turn *turn)
     return first == LEAVE_FINISH || (first == LEAVE_SAVE && rdzv_save_begin(turn, &best, false));
 }
 
+/* Too few are waited for until then. Who is here and owes an answer is not what is missing: either that
+ * comes, or its trainer is killed for it and the next one answers. */
+static rm_time starts_until(const struct rdzv *st)
+{
+    RM_ASSERT(st->state == RDZV_GATHERING, "workers are waited for in state %s", rdzv_state_name(st->state));
+    rm_time since = rm_later(st->state_since, st->accused_since);
+    return rm_later(since + st->settings.start_timeout, rdzv_hang_answers_until(st));
+}
+
 void rdzv_settle_gathering(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
@@ -195,7 +204,7 @@ void rdzv_settle_gathering(const struct turn *turn)
         rdzv_tell_waiting(turn);
     else if (!coming && turn->now >= follows_until(st))
         too_few(turn, ", and none is on its way");
-    else if (turn->now >= st->state_since + st->settings.start_timeout)
+    else if (turn->now >= starts_until(st))
         too_few(turn, ", and no more came in time");
     else if (st->expect_known)
         rdzv_tell_waiting(turn);
@@ -208,8 +217,7 @@ rm_time rdzv_gathering_until(const struct rdzv *st)
     if (!enough(st) && follows_until(st) > st->accounted)
         return follows_until(st);
     if (!enough(st))
-        return rm_earlier(s->unsupervised ? RM_NEVER : st->state_since + s->start_timeout,
-                          rdzv_leave_let_go_at(st));
+        return rm_earlier(s->unsupervised ? RM_NEVER : starts_until(st), rdzv_leave_let_go_at(st));
     if (!rdzv_lists_are_in(st) || rdzv_program_lives_on_anywhere(st) ||
         rdzv_leave_before_ring(st) == LEAVE_FINISH) /* its end is a word, and so is that of who writes it */
         return RM_NEVER;

@@ -209,6 +209,7 @@ static void accuse(const struct turn *turn, struct rdzv_worker *w, const char *w
     w->asked = RM_NEVER;
     rdzv_ring_without(turn, w, CAUSE_HANG);
     w->rank = -1;
+    st->accused_since = turn->now;
     /* A drill is no failure: what its agent says of the trainer's end was ordered. */
     w->act = w->act == CAUSE_HANG ? CAUSE_TRAINER_EXIT : CAUSE_NONE;
 }
@@ -288,6 +289,18 @@ bool rdzv_hang_answers(const struct rdzv *st, const struct rdzv_worker *w, rm_ti
     return !owes_answer(w) || now < w->asked + st->settings.join_window;
 }
 
+rm_time rdzv_hang_answers_until(const struct rdzv *st)
+{
+    rm_time until = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (owes_answer(w))
+            until = rm_later(until, answer_at(st, w));
+    }
+    RM_ASSERT(until >= 0, "answers are owed until %lld ns", (long long)until);
+    return until ? rm_later(until, st->blames_from) : 0;
+}
+
 static void check_answers(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
@@ -346,7 +359,7 @@ void rdzv_hang_listen(const struct turn *turn)
     RM_ASSERT(turn->now >= st->accounted, "time goes back by %lld ns",
               (long long)(st->accounted - turn->now));
     if (hears_nobody(turn))
-        st->blames_from = turn->now + patience(st) / LOOKS_PER_TIMEOUT;
+        st->blames_from = turn->now + st->settings.heartbeat;
 }
 
 void rdzv_check_hang(const struct turn *turn)

@@ -12,6 +12,9 @@ void rdzv_hang_step_took(struct rdzv *st, rm_time took);
 void rdzv_hang_listen(const struct turn *turn);
 /* Whether the answer of this worker, which is no member, is still to be waited for. */
 bool rdzv_hang_answers(const struct rdzv *st, const struct rdzv_worker *w, rm_time now);
+/* When the last of those who owe an answer has given it or its trainer is killed, unless it moves; 0: nobody
+ * owes one. */
+rm_time rdzv_hang_answers_until(const struct rdzv *st);
 /* Has the trainer killed that holds up a step, a stop or a save, or breaks a ring whose connections do not
  * work. */
 void rdzv_check_hang(const struct turn *turn);

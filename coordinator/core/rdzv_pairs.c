@@ -20,7 +20,7 @@
 #include "coordinator/core/rdzv_states.h"
 #include "coordinator/core/rdzv_who.h"
 
-enum { RINGS_RUNNING = 2, PAIRS_NAMED = 3, TRIED_AGAIN = 64 };
+enum { RINGS_RUNNING = 2, RINGS_OVERRULED = 2, PAIRS_NAMED = 3, TRIED_AGAIN = 64 };
 
 /* How much a word about two says, beside others of the same break. */
 enum { WORD, WORD_EXPECTED, WORD_OF_BOTH };
@@ -127,14 +127,31 @@ static bool is_named(const struct rdzv_named *n, int a, int b)
     return n->set && ((n->by == a && n->peer == b) || (n->by == b && n->peer == a));
 }
 
-/* Of two that are known to be apart, and are tried together, it is what was to be expected. Where a
- * connection ends, both its ends say so, and each names the other: that shows it. */
+static bool is_overruled(const struct rdzv_overruled *o, int a, int b)
+{
+    return o->rings > 0 && ((o->a == a && o->b == b) || (o->a == b && o->b == a));
+}
+
+/* What was known may have mended, and another way be bad by now, by which those two are only the next to
+ * break. */
+static void overrule(struct rdzv_pairs *p)
+{
+    int a = p->newest.by, b = p->newest.peer;
+    RM_ASSERT(p->newest.set && a != b, "nobody is overruled, or worker %d by itself", a);
+    int rings = is_overruled(&p->overruled, a, b) ? p->overruled.rings : 0;
+    p->overruled = (struct rdzv_overruled){a, b, rings + 1};
+}
+
+/* Of two that are known to be apart, and are tried together, it is what was to be expected; and so it is of
+ * two that were named first again and again. Where a connection ends, both its ends say so, and each names
+ * the other: that shows it. */
 static int weight_of(const struct rdzv_pairs *p, int by, int peer)
 {
     RM_ASSERT(by != peer && by >= 0 && peer >= 0, "worker %d names worker %d", by, peer);
     if (set_has(p->words[peer], by))
         return WORD_OF_BOTH;
-    return set_has(p->apart[by], peer) ? WORD_EXPECTED : WORD;
+    bool again = is_overruled(&p->overruled, by, peer) && p->overruled.rings >= RINGS_OVERRULED;
+    return again || set_has(p->apart[by], peer) ? WORD_EXPECTED : WORD;
 }
 
 /* Of words that weigh the same the first counts, as what follows it may follow from it: whoever closes a
@@ -157,6 +174,8 @@ void rdzv_pairs_fault(struct rdzv *st, const struct rdzv_worker *w, const struct
     int weight = weight_of(p, by, peer);
     if (p->newest.set && weight <= p->weight)
         return;
+    if (p->newest.set && weight == WORD_EXPECTED)
+        overrule(p);
     p->weight = weight;
     if (!is_named(&p->newest, by, peer))
         name_pair(st, by, peer, f->detail);
@@ -605,6 +624,7 @@ void rdzv_pairs_stepped(struct rdzv *st)
     p->in_vain = false;
     p->formings = p->tries = p->last_tries = 0;
     p->formed = (struct worker_set){0};
+    p->overruled.rings = 0;
     p->stuck_since = RM_NEVER;
     for (int r = 0; r < st->world; r++)
         for (int q = 0; q < r; q++)

@@ -162,6 +162,12 @@ struct rdzv_named {
 };
 
 /* rdzv_pairs.c */
+
+/* Two who were named first in so many rings, and not believed, as two others were known to be apart */
+struct rdzv_overruled {
+    int a, b, rings;
+};
+
 struct rdzv_pairs {
     struct worker_set apart[RM_WORKERS_MAX];       /* whom each can't reach; b has a where a has b */
     struct worker_set answer_only[RM_WORKERS_MAX]; /* they answer; no step was seen to come of it since */
@@ -175,9 +181,10 @@ struct rdzv_pairs {
     struct worker_set words[RM_WORKERS_MAX]; /* whom each of it names since */
     struct rdzv_named newest;                /* whom to believe */
     int weight;                              /* of what was said of those two */
-    int formings;                            /* in vain, of the same, in a row; a round of tries is one */
-    int tries;                               /* of the round under way */
-    struct worker_set formed;                /* members of the newest; roster: from whom they were chosen */
+    struct rdzv_overruled overruled;
+    int formings;             /* in vain, of the same, in a row; a round of tries is one */
+    int tries;                /* of the round under way */
+    struct worker_set formed; /* members of the newest; roster: from whom they were chosen */
     struct {
         uint64_t incarnation;
         int64_t pid; /* 0: was not there */
@@ -366,6 +373,7 @@ struct rdzv {
     rm_time alone_at; /* settings.alone: who was replaced may run until then, and nothing is begun before */
     enum rdzv_state state;
     rm_time state_since, started;
+    rm_time accused_since; /* when the newest trainer was killed for standing still; 0: none was */
     char why[MSG_DETAIL_MAX];
     struct rdzv_worker worker[RM_WORKERS_MAX];
     bool expect_known;

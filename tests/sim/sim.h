@@ -263,6 +263,7 @@ struct node {
     bool kept;                     /* and after all it does not go: the moments that were told are none */
     int machine;                   /* on which it is: the number of the first worker there */
     bool lied, let_go, termed;     /* of a liar (sim_liar.c); since then released; told by SIGTERM */
+    rm_time killed_at;             /* as SIGTERM told it; 0: no moment */
     rm_time lied_at;               /* that it goes, for the first time; 0: never */
     int64_t told_then;             /* newest step, as it was told */
     int nodes_then;    /* processes ever started, as it was told and all trained; 0: not all did */
@@ -433,6 +434,7 @@ struct sim {
     bool interrupted;
     struct {
         rm_time since, looks_at; /* since when no step was made, with nothing that excuses it */
+        rm_time slow;            /* by which steps were drawn to take longer, all together */
         int64_t step_ops, term;
     } still;
     rm_time store_back; /* until then it takes nothing */

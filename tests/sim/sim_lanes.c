@@ -156,7 +156,8 @@ static const struct node *member(const struct sim *sim, const struct ring *ring,
     return ring_member_lives(sim, ring, rank) && n->memory.whole ? n : NULL;
 }
 
-/* What somebody in its ring still has; *ret_twice: two have some lane. */
+/* What somebody in its ring still has; *ret_twice: two have some lane. Who stood still while the others went
+ * on without it wakes in a ring that they have left, and can't know what they have computed since. */
 static struct lane_set still_there(const struct sim *sim, const struct node *n, bool *ret_twice)
 {
     const struct ring *ring = &sim->ring[n->trainer.ring];
@@ -164,7 +165,8 @@ static struct lane_set still_there(const struct sim *sim, const struct node *n, 
     *ret_twice = false;
     for (int r = 0; r < ring->count; r++) {
         const struct node *m = member(sim, ring, r);
-        if (!m || m->memory.step != n->memory.step || m->memory.hash != n->memory.hash)
+        if (!m || m->memory.step != n->memory.step || m->memory.hash != n->memory.hash ||
+            generation_compare(m->trainer.keep.ring, ring->generation) > 0)
             continue;
         struct lane_set kept = lanes_kept(sim, m);
         *ret_twice = *ret_twice || lane_set_meets(&kept, &all);
@@ -204,6 +206,7 @@ rm_time lanes_begin(struct sim *sim, int node, bool again, rm_time takes)
         *k = (struct lane_keep){
             .behind = n->memory.step, .hash = n->memory.hash, .alone = alone, .again = again};
     }
+    k->ring = sim->ring[n->trainer.ring].generation;
     if (!again && !twice)
         check_not_again(sim, n, &there, &own);
     bool shared = !shares_are_even(&n->trainer.pace.shares);

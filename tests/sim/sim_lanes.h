@@ -21,12 +21,13 @@ struct lane_sum {
 
 /* What a rank keeps of a pass whose ring is no more. */
 struct lane_keep {
-    int64_t behind;            /* the step that its lanes were computed from */
-    uint64_t hash;             /* and its history */
-    bool alone, again;         /* begun in a ring of one, or with other exponents: nothing of it is kept */
-    struct lane_set done, own; /* own: whose computing is under way */
-    bool spoilt;               /* a bit of what they add up to has changed */
-    rm_time begun, until;      /* of those that are under way */
+    struct msg_generation ring; /* the newest by whose deal it computed */
+    int64_t behind;             /* the step that its lanes were computed from */
+    uint64_t hash;              /* and its history */
+    bool alone, again;          /* begun in a ring of one, or with other exponents: nothing of it is kept */
+    struct lane_set done, own;  /* own: whose computing is under way */
+    bool spoilt;                /* a bit of what they add up to has changed */
+    rm_time begun, until;       /* of those that are under way */
 };
 
 rm_time lanes_take(struct sim *sim, int node, rm_time drawn);

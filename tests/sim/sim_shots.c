@@ -327,13 +327,14 @@ static void zombie_word(struct sim *sim, int node)
     node_event(sim, node, &e);
 }
 
-/* Under an index that is taken by a newer attempt, or that nobody is expected under; of pods any is welcome.
- */
+/* Under an index that is taken by a newer attempt, of which the coordinator knows: else it would be the
+ * worker. Or under one that nobody is expected under; of pods any is welcome. */
 static bool shoot_stranger(struct sim *sim, int w)
 {
     bool old = w >= 0 && sim->expected[w] > 0 && sim_chance(sim, 50);
     bool free = sim->expected[RM_WORKERS_MAX - 1] < 0;
-    if (sim->nodes > NODES_MAX / 2 || (!old && (sim->scenario.unsupervised || !free)))
+    bool unknown = old && (sim->node_of[w] < 0 || !sim->node[sim->node_of[w]].heard);
+    if (sim->nodes > NODES_MAX / 2 || unknown || (!old && (sim->scenario.unsupervised || !free)))
         return false;
     node_spawn(sim, old ? w : RM_WORKERS_MAX - 1, old ? sim->expected[w] - 1 : 0, true);
     return true;
@@ -402,6 +403,7 @@ static bool shoot_at(struct sim *sim, enum shot_kind kind, int w)
     case SHOT_SLOW:
         n->trainer.slow = sim_time(sim, 0, 3 * sim->settings.step_timeout);
         sim->quiet_since += n->trainer.slow;
+        sim->still.slow += n->trainer.slow;
         return true;
     case SHOT_HANG:
     case SHOT_STUCK:

@@ -9,7 +9,7 @@ static const rm_time looks_every = RM_S;
 
 /* One that does not stop is waited for three times formTimeout, and a ring that it is missing in once; and
  * then the next one. */
-enum { TWO_HANG_FORMINGS = 2 * (3 + 1) };
+enum { TWO_HANG_FORMINGS = 2 * (3 + 1), RINGS_SHOW = 2, CIRCLE_BEATS = 2 * 4 };
 
 static rm_time well_for(const struct sim *sim)
 {
@@ -20,11 +20,23 @@ static rm_time well_for(const struct sim *sim)
                                                  : bound_least; /* a trace has a long startTimeout */
 }
 
+/* Of a pair between which nothing arrives two rings show it, each of which is waited for: for the step, and
+ * until all are seen to wait and to go on waiting. */
+static rm_time walls_take(const struct sim *sim)
+{
+    rm_time each = 2 * sim->settings.step_timeout + CIRCLE_BEATS * sim->settings.heartbeat, all = 0;
+    for (int i = 0; i < sim->scenario.walls; i++)
+        all += sim->scenario.wall[i].kind == WALL_STALLS ? RINGS_SHOW * each : 0;
+    return all;
+}
+
 /* Who gives something else is asked again for 30 s before others go on without it, and where they can't it
- * may have a pause of 30 s before it as it becomes well. */
+ * may have a pause of 30 s before it as it becomes well. And a step that was drawn to be slow may be the
+ * first one that is made. */
 static rm_time bound_of(const struct sim *sim)
 {
-    return well_for(sim) + (sim->scenario.trouble == TROUBLE_SOURCE ? 60 * RM_S : 0);
+    rm_time source = sim->scenario.trouble == TROUBLE_SOURCE ? 60 * RM_S : 0;
+    return well_for(sim) + source + walls_take(sim) + sim->still.slow;
 }
 
 static bool is_excused(const struct sim *sim)

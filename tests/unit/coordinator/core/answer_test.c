@@ -108,6 +108,49 @@ Test(answer, a_trainer_that_says_nothing_while_workers_gather_is_killed)
     story_end(&s);
 }
 
+Test(answer, one_that_hangs_shortly_before_the_start_is_over_is_killed_first_and_its_next_trainer_has_time)
+{
+    struct story s;
+    struct rdzv_settings settings = impatient(2);
+    settings.start_timeout = 4 * RM_S;
+    story_begin(&s, settings);
+    expect_workers(&s, 3);
+    hello(&s, 0, -1);
+    stopped(&s, 0, -1, -1);
+    hello(&s, 1, -1);
+    live_on(&s, 3, 5);
+    cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING, "its answer may come yet: %s", str_text(&s.log));
+    live_on(&s, 3, 1);
+    cr_assert(said(&s, "send 1 fault"), "%s", str_text(&s.log));
+    fault_of(&s, 1, FAULT_TRAINER_EXIT, -1, -1);
+    live_on(&s, 3, 3);
+    cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING, "another one starts: %s", str_text(&s.log));
+    s.trainer[1]++;
+    hello(&s, 1, -1);
+    stopped(&s, 1, -1, -1);
+    listed(&s, 0, -1, -1);
+    listed(&s, 1, -1, -1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(answer, who_is_killed_while_workers_gather_and_does_not_come_again_ends_the_start_as_ever)
+{
+    struct story s;
+    struct rdzv_settings settings = impatient(2);
+    settings.start_timeout = 4 * RM_S;
+    story_begin(&s, settings);
+    expect_workers(&s, 3);
+    hello(&s, 0, -1);
+    stopped(&s, 0, -1, -1);
+    hello(&s, 1, -1);
+    live_on(&s, 3, 6);
+    fault_of(&s, 1, FAULT_TRAINER_EXIT, -1, -1);
+    live_on(&s, 3, 5);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FAILED, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 Test(answer, a_member_that_does_not_stop_loses_its_trainer_and_keeps_its_memory)
 {
     struct story s;

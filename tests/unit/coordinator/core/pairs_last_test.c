@@ -169,3 +169,24 @@ Test(pairs_last, at_the_end_a_ring_that_one_pair_breaks_is_no_try_of_the_other_p
     cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
     story_end(&s);
 }
+
+/* All three are needed. 0 and 2 could not reach each other, and can again; by then 1 can't reach 2 and says
+ * so first each time, and that ring's end is seen by 0 as well. */
+Test(pairs_last, who_is_named_first_again_and_again_is_believed_although_two_others_were_apart)
+{
+    struct story s;
+    gather(&s, patient(3), 3);
+    for (int i = 0; i < 2; i++)
+        break_off(&s, 0, 2, nothing);
+    for (int i = 0; i < 4; i++) {
+        for (int second = 0; second < 40 && rdzv_state(s.st) != RDZV_FORMING; second++)
+            after(&s, RM_S);
+        cr_assert(!said(&s, "workers 1 and 2"), "%s", str_text(&s.log));
+        fault_of(&s, 1, FAULT_RING, 2, -1);
+        fault_of(&s, 0, FAULT_RING, 2, -1);
+        for (int w = 0; w < 3; w++)
+            stopped(&s, w, -1, -1);
+    }
+    cr_assert(said(&s, "workers 1 and 2, workers 0 and 2 can't reach"), "%s", str_text(&s.log));
+    story_end(&s);
+}
