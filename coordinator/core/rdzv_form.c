@@ -120,6 +120,7 @@ static void add_source(const struct rdzv *st, struct msg_form *f, int worker, in
 static bool gave_something_else(const struct rdzv_worker *w)
 {
     const struct rdzv_trouble *t = &w->trouble;
+    RM_ASSERT(t->times >= 0, "it failed %d times", t->times);
     return t->times > 0 && t->where == FAULT_IN_WORK && t->class == CLASS_SOURCE;
 }
 

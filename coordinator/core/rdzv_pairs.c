@@ -129,6 +129,7 @@ static bool is_named(const struct rdzv_named *n, int a, int b)
 
 static bool is_overruled(const struct rdzv_overruled *o, int a, int b)
 {
+    RM_ASSERT(a != b, "worker %d and itself", a);
     return o->rings > 0 && ((o->a == a && o->b == b) || (o->a == b && o->b == a));
 }
 

@@ -267,6 +267,7 @@ bool rdzv_waits_for_trouble(const struct rdzv *st)
 
 static rm_time pause_until(const struct rdzv *st, const struct rdzv_trouble *t)
 {
+    RM_ASSERT(t->until >= 0, "a pause until %lld ns", (long long)t->until);
     return rdzv_trouble_pauses(st, t) ? t->until : RM_NEVER;
 }
 

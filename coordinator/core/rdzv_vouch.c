@@ -44,6 +44,7 @@ void rdzv_outvoted(const struct rdzv *st, struct rdzv_worker *w, struct msg_gene
 static bool got_another_since(const struct rdzv_worker *w, struct msg_generation ring,
                               struct msg_generation doubted)
 {
+    RM_ASSERT(doubted.n > 0, "a state of no ring (%lld) is doubted", (long long)doubted.n);
     return generation_compare(ring, doubted) > 0 && generation_compare(w->began, doubted) > 0;
 }
 

@@ -16,6 +16,7 @@ bool rdzv_sees_another_folder(const struct rdzv *st, const struct rdzv_worker *w
 
 bool rdzv_trouble_pauses(const struct rdzv *st, const struct rdzv_trouble *t)
 {
+    RM_ASSERT(t->times >= 0, "%d failures", t->times);
     return t->times > 0 && t->until > st->accounted;
 }
 
