@@ -175,6 +175,8 @@ static void blame_pair_or_source(const struct turn *turn, const struct rdzv_work
     if (!rdzv_stops_now(st))
         rdzv_pairs_in_vain(st);
     rdzv_source_fault(turn, &st->worker[f->peer], f);
+    if (st->worker[f->peer].trouble.times > 1)
+        st->forming_failures = 0; /* it has bounds of its own, and pauses */
 }
 
 /* What this worker has is not what it should be: all stop, and that is told as `kind`, once a ring: it may be

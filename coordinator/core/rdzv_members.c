@@ -57,6 +57,8 @@ rm_time rdzv_silence_at(const struct rdzv *st)
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
         rm_time over = silent_since(w) + st->settings.lost_after, before = over - st->settings.heartbeat;
+        RM_ASSERT(w->presence == ABSENT || silent_since(w) <= st->accounted,
+                  "worker %d was heard %lld ns from now", i, (long long)(silent_since(w) - st->accounted));
         if (w->presence != ABSENT)
             at = rm_earlier(at, before > st->accounted ? before : over);
     }

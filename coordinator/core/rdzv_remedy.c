@@ -72,12 +72,10 @@ void rdzv_source_fault(const struct turn *turn, struct rdzv_worker *source, cons
     struct fault_decision d = rdzv_trouble(turn, source, FAULT_IN_WORK, f, false);
     RM_ASSERT(source->presence == PRESENT, "worker %d gave a wrong state, and is not here",
               rdzv_index(turn->st, source));
-    if (source->trouble.times == 1) {
+    if (source->trouble.times == 1)
         source->trouble.until = turn->now;
-        return;
-    }
-    turn->st->forming_failures = 0; /* it has bounds of its own, which in pods is none */
-    rdzv_act_on_trouble(turn, source, &d);
+    else
+        rdzv_act_on_trouble(turn, source, &d);
 }
 
 void rdzv_slice_fault(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)

@@ -18,11 +18,15 @@ static bool is_written(enum fault_where where)
 
 static const struct rdzv_trouble *trouble_of(const struct rdzv_worker *w, enum fault_where where)
 {
+    RM_ASSERT(!w->trouble.times || !is_written(w->trouble.where), "place %d is noted as no write",
+              (int)w->trouble.where);
     return is_written(where) ? &w->writing : &w->trouble;
 }
 
 static struct rdzv_trouble *trouble_to_note(struct rdzv_worker *w, enum fault_where where)
 {
+    RM_ASSERT(!w->writing.times || is_written(w->writing.where), "place %d is noted as a write",
+              (int)w->writing.where);
     return is_written(where) ? &w->writing : &w->trouble;
 }
 
