@@ -161,9 +161,18 @@ static void on_heartbeat(const struct turn *turn, struct rdzv_worker *w, const s
         rdzv_acknowledge(turn, w); /* nothing else is said to one that runs a program */
 }
 
+/* Who says so of two, with no step between, may be the one that fails, as its memory does. */
+static bool names_another_source(const struct rdzv *st, struct rdzv_worker *w, int peer)
+{
+    RM_ASSERT(peer >= 0, "worker %d names nobody (%d)", rdzv_index(st, w), peer);
+    bool before = w->named_source.steps == st->steps_seen + 1 && w->named_source.worker != peer;
+    w->named_source.steps = st->steps_seen + 1;
+    w->named_source.worker = peer;
+    return before;
+}
+
 /* Two that can't reach each other, or one that gave another something else than was agreed. */
-static void blame_pair_or_source(const struct turn *turn, const struct rdzv_worker *w,
-                                 const struct msg_fault *f)
+static void blame_pair_or_source(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
 {
     struct rdzv *st = turn->st;
     RM_ASSERT(f->peer < RM_WORKERS_MAX, "worker %d names worker %d", rdzv_index(st, w), f->peer);
@@ -174,8 +183,9 @@ static void blame_pair_or_source(const struct turn *turn, const struct rdzv_work
     }
     if (!rdzv_stops_now(st))
         rdzv_pairs_in_vain(st);
+    bool another = names_another_source(st, w, f->peer);
     rdzv_source_fault(turn, &st->worker[f->peer], f);
-    if (st->worker[f->peer].trouble.times > 1)
+    if (st->worker[f->peer].trouble.times > 1 && !another)
         st->forming_failures = 0; /* it has bounds of its own, and pauses */
 }
 

@@ -191,6 +191,7 @@ static void accept_identity(const struct turn *turn, struct rdzv_worker *w, int 
         w->stopped_round = -1;
         if (st->settings.unsupervised) { /* it may be another machine */
             w->trouble.times = w->writing.times = 0;
+            w->named_source.steps = 0;
             rdzv_pairs_another_process(st, h->worker);
         }
     }

@@ -142,6 +142,10 @@ struct rdzv_worker {
     uint64_t paced;       /* ...incarnation; another one has made none yet */
     int64_t waited;       /* newest step whose waiting for data is counted */
     struct rdzv_trouble trouble; /* what may keep it from the ring: lists, loads, its work... */
+    struct {
+        int64_t steps; /* steps_seen then, and one; 0: it named nobody */
+        int worker;
+    } named_source;              /* whom it named last as one who gave it something else */
     struct rdzv_trouble writing; /* ...and what it writes, which fails beside that, and at times between */
     struct rdzv_beside beside;
     rm_time sliced_at; /* when it said last that a slice of its is written, and of which step */

@@ -158,3 +158,26 @@ Test(wrong_source, pods_wait_for_who_gives_something_else_where_nobody_else_can_
     }
     story_end(&s);
 }
+
+/* Whose memory fails sees something else in what anybody gives it. */
+Test(wrong_source, one_who_names_one_source_after_the_other_is_not_waited_for_without_end)
+{
+    struct story s;
+    struct rdzv_settings settings = patient(3);
+    settings.unsupervised = true;
+    settings.lost_after = 3600 * RM_S;
+    begin(&s, settings, 3, -1, -1);
+    for (int ring = 0; ring < 40 && s.ended < 0; ring++) {
+        gives_something_else(&s, 2, ring % 2);
+        some_hold(&s, 3, 2);
+        for (int w = 0; w < 2 && rdzv_state(s.st) == RDZV_SAVING; w++) {
+            checkpointed(&s, w, 5, 0, 1, false);
+            published(&s, w, 5, false);
+        }
+        for (int second = 0; second < 40 && rdzv_state(s.st) == RDZV_GATHERING; second++)
+            after(&s, RM_S);
+    }
+    cr_assert_eq(s.ended, 4, "%s", str_text(&s.log));
+    cr_assert(said(&s, "rings in a row came to nothing"), "%s", str_text(&s.log));
+    story_end(&s);
+}
