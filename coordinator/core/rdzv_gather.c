@@ -161,8 +161,10 @@ static bool is_saved_first(const struct turn *turn)
 static rm_time starts_until(const struct rdzv *st)
 {
     RM_ASSERT(st->state == RDZV_GATHERING, "workers are waited for in state %s", rdzv_state_name(st->state));
-    rm_time since = rm_later(st->state_since, st->accused_since);
-    return rm_later(since + st->settings.start_timeout, rdzv_hang_answers_until(st));
+    rm_time since = rm_later(st->state_since, st->accused_since), start = st->settings.start_timeout;
+    rm_time answers = rm_later(since + start, rdzv_hang_answers_until(st));
+    rm_time most = st->state_since + 2 * start + FORMINGS_OF_PATIENCE * st->settings.form_timeout;
+    return rm_earlier(answers, most); /* trainers that stand still one after the other end it, too */
 }
 
 void rdzv_settle_gathering(const struct turn *turn)
@@ -255,7 +257,9 @@ static void count_forming(const struct turn *turn)
     rdzv_pairs_choose(turn);
     if (tried || learned || st->pairs.too_few)
         st->forming_failures = 0;
-    else if (st->forming_failures++ > FORMINGS_IN_VAIN)
+    else if (st->forming_failures <= FORMINGS_IN_VAIN)
+        st->forming_failures++;
+    else
         rdzv_give_up(st, EXIT_MACHINE, "%d rings in a row came to nothing; the newest reason: %s",
                      FORMINGS_IN_VAIN, st->why);
 }

@@ -134,6 +134,30 @@ Test(answer, one_that_hangs_shortly_before_the_start_is_over_is_killed_first_and
     story_end(&s);
 }
 
+Test(answer, trainers_that_hang_one_after_the_other_end_a_start_as_well)
+{
+    struct story s;
+    struct rdzv_settings settings = impatient(2);
+    settings.start_timeout = 4 * RM_S;
+    settings.max_restarts = 1000;
+    story_begin(&s, settings);
+    expect_workers(&s, 3);
+    hello(&s, 0, -1);
+    stopped(&s, 0, -1, -1);
+    hello(&s, 1, -1);
+    for (int second = 0; second < 60 && s.ended < 0; second++) {
+        live_on(&s, 3, 1);
+        if (!said(&s, "send 1 fault"))
+            continue;
+        forget(&s);
+        fault_of(&s, 1, FAULT_TRAINER_EXIT, -1, -1);
+        s.trainer[1]++;
+        hello(&s, 1, -1);
+    }
+    cr_assert_eq(s.ended, 6, "%s", rdzv_why(s.st));
+    story_end(&s);
+}
+
 Test(answer, who_is_killed_while_workers_gather_and_does_not_come_again_ends_the_start_as_ever)
 {
     struct story s;
