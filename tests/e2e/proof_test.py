@@ -62,8 +62,10 @@ def test_of_two_who_received_its_state_with_other_bits_receives_it_once_more(fin
     run = finish(job, "--drill", "join@12", env={"RINGMASTER_FAULT": f"{fault}/flips", "RINGMASTER_LISTEN": listens})
     assert struck(run, fault.split(":")[0]) == 1, run.tail()
     assert run.code == 0, run.tail()
-    told = run.the("proofFailed")
-    assert told["worker"] == 1 and f"the state of step {told['step']} that it received has other bits than those of who gave it" in told["cause"], told
+    told = run.of("proofFailed")
+    assert len(told) == 1 or (listens == "1" and not told and NO_USE in run.stderr), f"what came with another bit was thrown away, or told of: {run.tail()}"
+    for one in told:
+        assert one["worker"] == 1 and f"the state of step {one['step']} that it received has other bits than those of who gave it" in one["cause"], one
     assert all(event["stepsRedone"] <= 2 for event in run.of("recovered")), "one pass to see it, one more where the ring broke before all had looked"
     assert [event["loss"] for event in run.of("step")] == losses, run.tail()
     assert run.the("complete")["weightsSha256"] == expected_hash and run.the("complete")["exact"], run.tail()

@@ -381,7 +381,6 @@ static void on_term(struct sim *sim, const struct ev *e)
 {
     struct agent_event event = {.kind = AGENT_TERM, .deadline = e->b * RM_MS};
     sim->node[e->a].termed = true;
-    sim->node[e->a].killed_at = e->b ? sim->now + event.deadline : 0;
     node_event(sim, e->a, &event);
 }
 

@@ -263,7 +263,6 @@ struct node {
     bool kept;                     /* and after all it does not go: the moments that were told are none */
     int machine;                   /* on which it is: the number of the first worker there */
     bool lied, let_go, termed;     /* of a liar (sim_liar.c); since then released; told by SIGTERM */
-    rm_time killed_at;             /* as SIGTERM told it; 0: no moment */
     rm_time lied_at;               /* that it goes, for the first time; 0: never */
     int64_t told_then;             /* newest step, as it was told */
     int nodes_then;    /* processes ever started, as it was told and all trained; 0: not all did */
@@ -373,6 +372,7 @@ struct scenario {
     bool slow_transfers, strict; /* strict: failures count */
     bool fills;                  /* the store has a quota */
     bool mixed;                  /* pods come on machines of two kinds */
+    bool odd_may_come;           /* such machines may come later: a stranger was one */
     bool notices;                /* pods are told of their machines' ends */
     bool beside;                 /* a user's program runs beside each trainer */
     bool unsupervised; /* pods: nobody tells who is expected or what is about to happen; who dies is replaced

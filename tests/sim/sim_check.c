@@ -195,7 +195,7 @@ static bool is_newest(const struct sim *sim, const struct ring *ring)
  * while the job began anew without it may go on for a step; nothing comes of it.) */
 static void check_kind(struct sim *sim, const struct ring *ring, int64_t step)
 {
-    if (!sim->scenario.mixed || !is_newest(sim, ring))
+    if (!sim->scenario.odd_may_come || !is_newest(sim, ring))
         return;
     if (step == 0)
         sim->odd = sim->node[ring->node[0]].odd;

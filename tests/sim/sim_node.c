@@ -311,9 +311,9 @@ int node_spawn(struct sim *sim, int worker, int attempt, bool stranger)
     *n = (struct node){
         .alive = true, .stranger = stranger, .worker = worker, .attempt = attempt, .conn = -1, .tick_at = -1};
     /* among pods it may be let in, and go on alone: a cluster with one such machine has more of them */
-    sim->scenario.mixed = sim->scenario.mixed || (stranger && node % 2 && sim->scenario.unsupervised);
-    n->odd =
-        (stranger && node % 2) || (sim->scenario.mixed && sim_hash(sim->seed, 2, (uint64_t)node) % 100 < 35);
+    struct scenario *s = &sim->scenario;
+    s->odd_may_come = s->odd_may_come || s->mixed || (stranger && node % 2 && s->unsupervised);
+    n->odd = (stranger && node % 2) || (s->odd_may_come && sim_hash(sim->seed, 2, (uint64_t)node) % 100 < 35);
     n->memory.update_step = -1;
     n->trainer.ring = -1;
     struct agent_settings settings = {.worker = worker,

@@ -155,7 +155,8 @@ static void loopback_set(bool up)
 Test(reach, a_machine_that_is_gone_without_a_word_is_noticed_by_what_it_does_not_acknowledge)
 {
     struct line_end e;
-    cr_assert_eq(unshare(geteuid() == 0 ? CLONE_NEWNET : CLONE_NEWUSER | CLONE_NEWNET), 0);
+    if (unshare(geteuid() == 0 ? CLONE_NEWNET : CLONE_NEWUSER | CLONE_NEWNET) < 0)
+        cr_skip_test("no network of its own to be had here");
     loopback_set(true);
     both_open(&e);
     struct ws_conn *conn = call(&e, ws_port(e.ws));
