@@ -142,14 +142,20 @@ Test(wrong_source, one_who_goes_is_asked_before_a_member_that_gave_something_els
     story_end(&s);
 }
 
+/* All are needed. */
+static void three_pods_begin(struct story *s)
+{
+    struct rdzv_settings settings = patient(3);
+    settings.unsupervised = true;
+    settings.lost_after = 3600 * RM_S;
+    begin(s, settings, 3, -1, -1);
+}
+
 /* In pods it is waited for, as the table says, for as long as that takes. */
 Test(wrong_source, pods_wait_for_who_gives_something_else_where_nobody_else_can_and_do_not_end)
 {
     struct story s;
-    struct rdzv_settings settings = patient(3);
-    settings.unsupervised = true;
-    settings.lost_after = 3600 * RM_S;
-    begin(&s, settings, 3, -1, -1);
+    three_pods_begin(&s);
     for (int ring = 0; ring < 40; ring++) {
         cr_assert_eq(s.ended, -1, "ring %d: %s", ring, rdzv_why(s.st));
         gives_something_else(&s, 2, 0);
@@ -163,10 +169,7 @@ Test(wrong_source, pods_wait_for_who_gives_something_else_where_nobody_else_can_
 Test(wrong_source, one_who_names_one_source_after_the_other_is_not_waited_for_without_end)
 {
     struct story s;
-    struct rdzv_settings settings = patient(3);
-    settings.unsupervised = true;
-    settings.lost_after = 3600 * RM_S;
-    begin(&s, settings, 3, -1, -1);
+    three_pods_begin(&s);
     for (int ring = 0; ring < 40 && s.ended < 0; ring++) {
         gives_something_else(&s, 2, ring % 2);
         some_hold(&s, 3, 2);
