@@ -71,7 +71,8 @@ int ws_connect(struct ws_conn **ret, struct ws *ws, const char *address, struct 
 bool ws_conn_reached(const struct ws_conn *conn);
 /* What the other machine does not acknowledge within that long ends this connection (TCP_USER_TIMEOUT), once
  * it is reached: the machine is gone, or the network to it. A program there that only stands still
- * acknowledges, by its kernel. */
+ * acknowledges, by its kernel, until what it does not read fills its buffer. Less than 1 ms: the system's own
+ * patience. */
 void ws_conn_patience(const struct ws_conn *conn, rm_time within);
 
 /* -1 (and the connection is closed, `closed` comes in a later turn) where its queue passes queue_max. */
