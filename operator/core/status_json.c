@@ -163,11 +163,22 @@ static void read_rows(void *to, const struct status_row *rows, const struct js *
     }
 }
 
+/* Attempts and terms count from 1. A state without one is nobody's: somebody wrote it by hand, and a pod
+ * can't be made of it. */
+static void forget_unnumbered(struct op_slot *slot)
+{
+    if (slot->attempt < 1)
+        slot->state = OP_SLOT_FREE;
+}
+
 void status_read(const struct js *object, struct job_status *ret)
 {
     *ret = (struct job_status){0};
     if (object && js_kind(object) == JS_OBJECT)
         read_rows(ret, job_status_rows, object, ret);
+    forget_unnumbered(&ret->ring.coordinator);
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        forget_unnumbered(&ret->workers.slot[i]);
 }
 
 /* ---- writing ---- */

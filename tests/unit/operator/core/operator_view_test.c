@@ -450,6 +450,27 @@ Test(operator_view, what_is_counted_on_from_a_status_leaves_room_for_more)
     js_free(object);
 }
 
+/* And who wrote a state may have forgotten its number. */
+Test(operator_view, a_state_without_an_attempt_or_a_term_is_nobodys_and_its_job_is_begun)
+{
+    struct cast *c = cast_open("{}");
+    struct js *object = json("{\"workers\":{\"slots\":[{\"index\":0,\"state\":\"Wanted\"},"
+                             "{\"index\":1,\"attempt\":0,\"state\":\"Present\"},"
+                             "{\"index\":2,\"attempt\":-4,\"state\":\"Skipped\"}]},"
+                             "\"ring\":{\"coordinator\":\"Wanted\"}}");
+    status_read(object, &c->job.status);
+    js_free(object);
+    cr_assert_eq(c->job.status.ring.coordinator.state, OP_SLOT_FREE);
+    for (int i = 0; i < 3; i++)
+        cr_assert_eq(c->job.status.workers.slot[i].state, OP_SLOT_FREE, "worker %d", i);
+    c->memo.dry_generation = c->job.generation;
+    cast_settle(c);
+    cast_settle(c);
+    cr_assert_eq(c->job.status.ring.coordinator.attempt, 1);
+    cr_assert_eq(c->job.status.workers.slot[2].attempt, 1);
+    cast_free(c);
+}
+
 static void tells(const char *event, const char *sentence)
 {
     static struct coordinator_view view;
