@@ -304,6 +304,7 @@ static void count_from(const struct turn *turn)
     struct rdzv *st = turn->st;
     RM_ASSERT(st->world > 0, "nobody goes on from step %" PRId64, st->resume.step);
     int64_t step = st->resume.held ? st->resume.step : 0;
+    rdzv_writes_go_back(st, step);
     if (st->told < 0)
         st->known_step = step;
     else

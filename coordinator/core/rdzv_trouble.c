@@ -253,6 +253,17 @@ void rdzv_write_is_over(struct rdzv_worker *w, int64_t step)
     rdzv_trouble_over(w, FAULT_IN_SLICE);
 }
 
+/* The job goes on from `step`: whatever is written now is newer than a write that failed at a later one. */
+void rdzv_writes_go_back(struct rdzv *st, int64_t step)
+{
+    RM_ASSERT(step >= 0, "the job goes back to step %lld", (long long)step);
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_trouble *t = &st->worker[i].writing;
+        if (t->times && t->at_step > step)
+            t->at_step = step;
+    }
+}
+
 /* ---- waiting for those in trouble ---- */
 
 /* With them there would be enough: no other time runs out meanwhile. */

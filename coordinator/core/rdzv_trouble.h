@@ -16,6 +16,8 @@ void rdzv_trouble_step(struct rdzv *st);
 void rdzv_slice_is_in(struct rdzv *st, struct rdzv_worker *w, int64_t step, bool anew);
 /* A write of that step ended well; trouble with a newer one stays. */
 void rdzv_write_is_over(struct rdzv_worker *w, int64_t step);
+/* A ring goes on from that step, which may be older than what could not be written. */
+void rdzv_writes_go_back(struct rdzv *st, int64_t step);
 /* With those in trouble there would be enough: no other time runs out meanwhile. */
 bool rdzv_waits_for_trouble(const struct rdzv *st);
 /* When the next worker is held back no longer. */

@@ -713,3 +713,43 @@ Test(trouble, a_newcomer_that_holds_nothing_is_nobody_who_could_write_it_instead
     cr_assert_eq(s.ended, 4, "it does not wait for ever: %s", rdzv_why(s.st));
     story_end(&s);
 }
+
+/* Both that held what was newer are gone, and step 40 is the newest that was saved. */
+static void both_go_back(struct story *s)
+{
+    for (int w = 0; w < 2; w++)
+        fault_of(s, w, FAULT_TRAINER_EXIT, -1, -1);
+    for (int w = 0; w < 2; w++) {
+        s->trainer[w] += 10;
+        hello(s, w, -1);
+        stopped(s, w, -1, -1);
+    }
+    for (int w = 0; w < 2; w++)
+        listed(s, w, 40, -1);
+    for (int w = 0; w < 2; w++)
+        ready(s, w, 40);
+    cr_assert_eq(rdzv_state(s->st), RDZV_TRAINING, "%s", str_text(&s->log));
+}
+
+Test(trouble, a_job_that_went_back_has_written_what_it_writes_then_though_a_later_step_was_not_written)
+{
+    struct story s;
+    struct rdzv_settings settings = patient(2);
+    settings.max_restarts = 5;
+    begin(&s, settings, 2, 40, -1);
+    for (int w = 0; w < 2; w++)
+        ready(&s, w, 40);
+    progress(&s, 0, 80);
+    write_fails(&s, 1, 80, CLASS_MACHINE);
+    checkpointed(&s, 0, 80, 0, 2, false);
+    both_go_back(&s);
+    progress(&s, 0, 60);
+    for (int w = 0; w < 2; w++)
+        checkpointed(&s, w, 60, w, 2, false);
+    published(&s, 0, 60, false);
+    they_live_on(&s, 2, 40);
+    char trouble[RM_WHY_MAX];
+    cr_assert_eq(rdzv_describe_trouble(s.st, 1, trouble, sizeof trouble), 0, "%s", trouble);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING);
+    story_end(&s);
+}
