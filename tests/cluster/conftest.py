@@ -120,6 +120,21 @@ def fixture_place(node_cluster):
     yield from node_rig.a_place(node_cluster)
 
 
+@pytest.fixture(name="fourth")
+def fixture_fourth(place):
+    """A machine more, without metadata: fourth() brings that node. Asked for before `start`, whose jobs so end first."""
+    extra = nodes.Node(place.cluster, 4)
+
+    def bring():
+        rig.bring_node(place.cluster, 4)
+        return extra
+    yield bring
+    if extra.first():
+        extra.kill()
+        extra.clean()
+    place("delete", "node", "node-4", "--wait=false", "--ignore-not-found")
+
+
 @pytest.fixture(name="machines")
 def fixture_machines(node_cluster):
     """Nodes that may be killed; all are back afterwards."""

@@ -7,7 +7,6 @@ import time
 
 import control_plane
 import images
-import node as nodes
 import node_rig
 import processes
 import pytest
@@ -50,18 +49,6 @@ def fixture_start(place):
     yield start
     for name in begun:
         place("delete", "trainingjob", name, "--wait=true", "--ignore-not-found", timeout=300)
-
-
-@pytest.fixture(name="fourth")
-def fixture_fourth(place):
-    """A machine more. Asked for before `start`, whose jobs so end first."""
-    rig.bring_node(place.cluster, 4)
-    extra = nodes.Node(place.cluster, 4)
-    yield extra
-    if extra.first():
-        extra.kill()
-        extra.clean()
-    place("delete", "node", "node-4", "--wait=false", "--ignore-not-found")
 
 
 class Slots:
@@ -240,16 +227,17 @@ def elsewhere_than(number):
 
 @pytest.mark.turns(3)
 def test_a_coordinators_machine_is_cut_off_and_its_workers_go_to_the_next_one_though_nobody_ends_their_connections(fourth, start, weights, place):
+    apart = fourth()
     training = start("unheard", pod=elsewhere_than(4), coordinator=coordinator_on(4))
     said = training.until_ring_of(3)
     assert training.node_of(name_of(training.pods("coordinator")[0])) == 4, training.story()
     said = training.until_step(said["progress"]["step"] + 1)
-    fourth.cut(away=True)
+    apart.cut(away=True)
     try:
         after = training.until(lambda now: now["term"] > said["term"] and now["state"] == "Training", "a coordinator elsewhere, under whom they train")
         assert after["ring"]["generation"] == said["ring"]["generation"] and after["ring"]["size"] == 3, after
         assert after["lost"] == [] and after["stepsRedone"] == {"announced": 0, "sudden": 0}, after
     finally:
-        fourth.cut(away=False)
+        apart.cut(away=False)
     hurry(training)
     ended_well(training, weights.result())

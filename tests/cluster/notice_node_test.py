@@ -86,17 +86,6 @@ def fixture_start(place, metadata):
         spare(place, metadata, number)
 
 
-@pytest.fixture(name="fourth")
-def fixture_fourth(place):
-    """A machine that comes when others go: fourth() brings it. It has no metadata. Asked for before `start`, whose jobs so end first."""
-    extra = nodes.Node(place.cluster, 4)
-    yield lambda: rig.bring_node(place.cluster, 4)
-    if extra.first():
-        extra.kill()
-        extra.clean()
-    place("delete", "node", "node-4", "--wait=false", "--ignore-not-found")
-
-
 def machine(cluster, number):
     return nodes.Node(cluster, number)
 
