@@ -136,6 +136,7 @@ def event(at, names, kind="Preempt", status="Scheduled", ident="E-1"):
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else an answer's body waits for its head's acknowledgement, which Linux may hold back for 40 ms
     metadata = None
 
     def log_message(self, *_):
