@@ -1,6 +1,5 @@
-/* The worker's shell: finds the coordinator and shakes hands with it, and turns what it says, what the
- * trainer says and what the storage threads report into events of the agent's core (core/agent.h), whose
- * actions it carries out. */
+/* The worker's shell: turns what the coordinator says (contact.h), what the trainer says and what the storage
+ * threads report into events of the agent's core (core/agent.h), whose actions it carries out. */
 #include "agent/app.h"
 
 #include <signal.h>
@@ -9,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/contact.h"
 #include "agent/core/agent.h"
 #include "agent/launch/descendants.h"
 #include "agent/notice/listener.h"
@@ -18,12 +18,9 @@
 #include "agent/storage/worker_store.h"
 #include "agent/worker_pages.h"
 #include "agent/worker_settings.h"
-#include "common/base/address.h"
 #include "common/loop/stream.h"
-#include "common/net/resolve.h"
 #include "common/net/ws.h"
 #include "common/os/clock.h"
-#include "common/os/crypto.h"
 #include "common/os/fault.h"
 #include "common/os/file.h"
 #include "common/os/log.h"
@@ -32,7 +29,6 @@ enum {
     LINE_MAX_BYTES = 4096,
     QUEUE_MAX = 8 * RM_FRAME_MAX,
     DEFERRED_MAX = 8,
-    HOST_MAX = 256,
     STRANGERS_MAX = 16,
     WATCHERS_MAX = 16 /* connections to the pages at a time */
 };
@@ -41,28 +37,14 @@ static const rm_time calls_return_within = 15 * RM_S; /* those that can be given
 /* What a launcher that was killed left behind ends in a moment, unless a call holds it. */
 static const rm_time left_ends_within = 50 * RM_MS, left_again = 250 * RM_MS;
 static const rm_time goodbye_within = RM_S; /* for the last messages to leave, and the trainer to end */
-/* For a handshake of whose job nothing is known yet: its lostAfter, which may be long, is in the welcome. */
-static const rm_time first_handshake_within = 10 * RM_S;
-/* At an address behind a name nobody may be any more, and a network that drops what goes there says nothing:
- * the next try asks for the name anew. A machine that is lost after it was reached is so for lostAfter. */
-static const rm_time reached_within = RM_S, least_patience = RM_S;
 /* What an image of ours has for data that comes from afar. */
 static const char pod_cache[] = "/var/cache/ringmaster";
-
-/* How far the handshake with the coordinator is. */
-enum stage { STAGE_NONE, STAGE_CONNECTING, STAGE_CHALLENGED, STAGE_SAID_HELLO, STAGE_WELCOME };
 
 struct app {
     const struct app_options *options;
     struct loop *loop;
     struct ws *ws;
-    struct ws_conn *conn;    /* NULL: none */
-    struct resolve *resolve; /* the coordinator's name is being looked up; NULL: it is not */
-    enum stage stage;
-    rm_time stage_until, handshake_until;
-    uint8_t challenge[MSG_NONCE_BYTES], nonce[MSG_NONCE_BYTES];
-    struct msg_hello hello; /* the one said on this connection */
-    struct session session;
+    struct contact *contact; /* with the coordinator */
     struct loop_timer *timer;
     struct loop_signal *term_signal, *child_signal;
     struct listener *listener; /* NULL: nobody tells of the machine's end */
@@ -72,7 +54,6 @@ struct app {
     bool stepping;
     struct agent_event deferred[DEFERRED_MAX]; /* came while actions were being done; carry no message */
     int deferred_count;
-    struct message *message;
     struct worker_trainer *trainer;
     struct worker_store *store;
     struct worker_load *load;
@@ -103,131 +84,16 @@ static void step_text(struct app *app, enum agent_event_kind kind, int code, con
 
 static void arm_timer(struct app *app)
 {
-    rm_time deadline = app->ending ? app->ending_until : agent_deadline(app->agent);
-    if (!app->ending && app->stage_until < deadline)
-        deadline = app->stage_until;
-    loop_timer_set(app->timer, deadline);
+    loop_timer_set(app->timer, app->ending ? app->ending_until : agent_deadline(app->agent));
+}
+
+/* Whether the trainer lives, or anything that it started. */
+static bool trainer_up(const struct app *app)
+{
+    return app->left.lives || (app->trainer && worker_trainer_up(app->trainer));
 }
 
 /* --- the coordinator's connection --- */
-
-static struct session_terms terms_of(const struct app *app)
-{
-    return (struct session_terms){
-        .job_key = app->options->files->key, .challenge = app->challenge, .nonce = app->nonce};
-}
-
-static rm_time lost_after(const struct app *app)
-{
-    return app->job_known ? app->options->files->spec.elasticity.lost_after : first_handshake_within;
-}
-
-static void not_connected(struct app *app, const char *why)
-{
-    app->conn = NULL;
-    app->stage = STAGE_NONE;
-    app->stage_until = RM_NEVER;
-    step_text(app, AGENT_DISCONNECTED, 0, why);
-}
-
-static void dial(struct app *app, const char *address)
-{
-    struct error err;
-    app->stage = STAGE_CONNECTING;
-    app->handshake_until = loop_now(app->loop) + lost_after(app);
-    app->stage_until = rm_earlier(app->handshake_until, loop_now(app->loop) + reached_within);
-    if (ws_connect(&app->conn, app->ws, address, &err) < 0)
-        not_connected(app, err.text);
-}
-
-static void resolved(void *ctx, const char *host, const char *why)
-{
-    struct app *app = ctx;
-    char address[RM_ADDRESS_MAX], name[HOST_MAX];
-    int port = 0;
-    if (app->ending)
-        return;
-    if (host && address_split(app->options->coordinator, name, sizeof name, &port)) {
-        address_join(address, sizeof address, host, port);
-        dial(app, address);
-    } else
-        not_connected(app, why);
-    resolve_free(app->resolve);
-    app->resolve = NULL;
-}
-
-/* A name may stand for another machine by now. */
-static void connect_now(struct app *app)
-{
-    struct error err;
-    char host[HOST_MAX];
-    int port;
-    if (app->conn || app->resolve)
-        return;
-    bool name =
-        address_split(app->options->coordinator, host, sizeof host, &port) && !resolve_is_address(host);
-    if (!name)
-        dial(app, app->options->coordinator);
-    else if (resolve_start(&app->resolve, app->loop, host, resolved, app, &err) < 0)
-        not_connected(app, err.text);
-}
-
-static void hello_complete(struct app *app, struct msg_hello *hello)
-{
-    struct session_terms terms = terms_of(app);
-    memcpy(hello->nonce, app->nonce, sizeof hello->nonce);
-    session_proof(PROOF_HELLO, &terms, hello, hello->proof);
-    if (app->stage != STAGE_CHALLENGED)
-        return; /* another hello on a connection that stands */
-    app->hello = *hello;
-    app->stage = STAGE_SAID_HELLO;
-    session_init(&app->session, &terms);
-}
-
-static void send_control(struct app *app, struct message *message)
-{
-    if (!app->conn || app->stage < STAGE_CHALLENGED)
-        return;
-    if (message->type == MSG_HELLO)
-        hello_complete(app, &message->hello);
-    if (app->stage < STAGE_SAID_HELLO)
-        return; /* hello comes first; what it says replaces this */
-    struct str text = str_init(RM_FRAME_MAX), frame = str_init(RM_FRAME_MAX + SEAL_CHARS);
-    FAULT("agent-send");
-    message_write(message, &text);
-    session_seal(&app->session, &text, &frame);
-    ws_send(app->conn, str_text(&frame), frame.length);
-    str_clear(&text);
-    str_clear(&frame);
-}
-
-static void challenged(struct app *app, const char *text, size_t length)
-{
-    struct error err;
-    if (message_read(app->message, text, length, &err) < 0 || app->message->type != MSG_CHALLENGE) {
-        ws_close(app->conn, "it does not open like a coordinator");
-        return;
-    }
-    memcpy(app->challenge, app->message->challenge.nonce, sizeof app->challenge);
-    crypto_random(app->nonce, sizeof app->nonce);
-    app->stage = STAGE_CHALLENGED;
-    step_agent(app, &(struct agent_event){.kind = AGENT_CONNECTED});
-}
-
-/* Before a welcome whose proof is right, only `abandon` under the right key is heard. */
-static int welcome_check(struct app *app)
-{
-    uint8_t proof[RM_HASH_BYTES];
-    struct session_terms terms = terms_of(app);
-    if (app->message->type == MSG_ABANDON)
-        return 0;
-    session_proof(PROOF_WELCOME, &terms, &app->hello, proof);
-    if (app->message->type != MSG_WELCOME || !crypto_equal(proof, app->message->welcome.proof, sizeof proof))
-        return -1;
-    app->stage = STAGE_WELCOME;
-    app->stage_until = RM_NEVER;
-    return 0;
-}
 
 static int open_job(struct app *app, struct error *err);
 
@@ -239,97 +105,75 @@ static void choose_cache(struct job_spec *spec)
 }
 
 /* The first welcome says what the job is. */
-static int job_learn(struct app *app, struct error *err)
+static int job_learn(struct app *app, const struct message *message, struct error *err)
 {
     struct job_spec *spec = &app->options->files->spec;
-    if (app->job_known || app->message->type != MSG_WELCOME)
+    if (app->job_known || message->type != MSG_WELCOME)
         return 0;
-    if (job_files_learn(app->options->files, app->message->welcome.spec, err) < 0)
+    if (job_files_learn(app->options->files, message->welcome.spec, err) < 0)
         return -1;
     choose_cache(spec);
     if (open_job(app, err) < 0)
         return -1;
     log_info("the job is known", "name=%s", spec->name);
     agent_learn(app->agent, spec->name, spec->checkpoint.uri, spec->elasticity.heartbeat, job_restarts(spec));
-    ws_conn_patience(app->conn, rm_later(spec->elasticity.lost_after, least_patience));
     if (job_freezes(spec))
         agent_fence(app->agent, spec->elasticity.lost_after, loop_now(app->loop));
     return 0;
 }
 
-static void refuse_coordinator(struct app *app)
+static void coordinator_greeted(void *ctx)
 {
+    step_agent(ctx, &(struct agent_event){.kind = AGENT_CONNECTED});
+}
+
+static void coordinator_heard(void *ctx, struct message *message)
+{
+    struct app *app = ctx;
+    struct error err;
+    if (job_learn(app, message, &err) < 0)
+        step_text(app, AGENT_REFUSED, 0, err.text);
+    else
+        step_agent(app, &(struct agent_event){.kind = AGENT_CONTROL, .message = message});
+}
+
+static void coordinator_refused(void *ctx)
+{
+    struct app *app = ctx;
     char text[MSG_DETAIL_MAX];
     snprintf(text, sizeof text,
              "the program at %.200s is not the coordinator of job %s: it does not have the job's key",
              app->options->coordinator, app->job_known ? app->options->files->spec.name : "that was meant");
-    ws_close(app->conn, "someone else's coordinator");
-    app->stage = STAGE_NONE;
-    app->stage_until = RM_NEVER;
     step_text(app, AGENT_REFUSED, 0, text);
+}
+
+static void coordinator_gone(void *ctx, const char *why)
+{
+    struct app *app = ctx;
+    if (!app->ending)
+        step_text(app, AGENT_DISCONNECTED, 0, why);
+    else if (!trainer_up(app))
+        loop_stop(app->loop);
+}
+
+/* Who calls here wants the pages; the one call made from here is to the coordinator. */
+static void conn_opened(void *ctx, struct ws_conn *conn)
+{
+    struct app *app = ctx;
+    if (!contact_opened(app->contact, conn))
+        ws_close(conn, "there are only pages here");
 }
 
 static void conn_message(void *ctx, struct ws_conn *conn, const char *frame, size_t length)
 {
     struct app *app = ctx;
-    const char *text = NULL;
-    size_t text_length = 0;
-    struct error err;
-    if (conn != app->conn || app->ending || app->stage == STAGE_NONE)
-        return;
-    if (app->stage == STAGE_CONNECTING) {
-        challenged(app, frame, length);
-        return;
-    }
-    if (session_open(&app->session, frame, length, &text, &text_length, &err) < 0) {
-        refuse_coordinator(app);
-        return;
-    }
-    if (message_read(app->message, text, text_length, &err) < 0) {
-        log_warn("the coordinator's message is refused", "why=\"%s\"", err.text);
-        ws_close(app->conn, err.text);
-        return;
-    }
-    if (app->stage == STAGE_SAID_HELLO && welcome_check(app) < 0) {
-        refuse_coordinator(app);
-        return;
-    }
-    if (app->stage == STAGE_WELCOME && job_learn(app, &err) < 0) {
-        step_text(app, AGENT_REFUSED, 0, err.text);
-        return;
-    }
-    step_agent(app, &(struct agent_event){.kind = AGENT_CONTROL, .message = app->message});
-}
-
-static void conn_opened(void *ctx, struct ws_conn *conn)
-{
-    struct app *app = ctx;
-    if (conn != app->conn) {
-        ws_close(conn, "there are only pages here");
-        return;
-    }
-    log_debug("connected", "coordinator=%s", ws_conn_peer(conn));
-    ws_conn_patience(conn, rm_later(lost_after(app), least_patience));
-}
-
-/* Whether the trainer lives, or anything that it started. */
-static bool trainer_up(const struct app *app)
-{
-    return app->left.lives || (app->trainer && worker_trainer_up(app->trainer));
+    contact_message(app->contact, conn, frame, length);
 }
 
 static void conn_closed(void *ctx, struct ws_conn *conn, const char *why)
 {
     struct app *app = ctx;
-    if (conn != app->conn)
-        return;
-    app->conn = NULL;
-    app->stage = STAGE_NONE;
-    app->stage_until = RM_NEVER;
-    if (!app->ending)
-        step_text(app, AGENT_DISCONNECTED, 0, why);
-    else if (!trainer_up(app))
-        loop_stop(app->loop);
+    contact_closed(app->contact, conn, why);
 }
 
 /* --- the trainer --- */
@@ -350,7 +194,7 @@ static void trainer_is_over(struct app *app, int code, const char *text)
 {
     if (app->options->pod)
         pod_reap(NULL, 0);
-    if (app->ending && !app->conn)
+    if (app->ending && !contact_up(app->contact))
         loop_stop(app->loop);
     if (!app->ending)
         step_text(app, AGENT_TRAINER_EXIT, code, text);
@@ -448,9 +292,8 @@ static void end_app(struct app *app, int exit_code, const char *why)
         last_word(app, exit_code, why);
     if (app->trainer && (exit_code || (elastic && !app->came))) /* one that never came was in no step */
         worker_trainer_kill(app->trainer);
-    if (app->conn)
-        ws_close(app->conn, "the agent ends");
-    else if (!trainer_up(app))
+    contact_end(app->contact, "the agent ends");
+    if (!contact_up(app->contact) && !trainer_up(app))
         loop_stop(app->loop);
 }
 
@@ -458,14 +301,13 @@ static void act_on(struct app *app, struct agent_action *action)
 {
     switch (action->kind) {
     case AGENT_CONNECT:
-        connect_now(app);
+        contact_try(app->contact);
         return;
     case AGENT_HANG_UP:
-        if (app->conn)
-            ws_close(app->conn, "nothing comes from the coordinator");
+        contact_hang_up(app->contact, "nothing comes from the coordinator");
         return;
     case AGENT_SEND_CONTROL:
-        send_control(app, action->message);
+        contact_send(app->contact, action->message);
         return;
     case AGENT_SEND_LINK:
         send_link(app, action->message);
@@ -528,15 +370,6 @@ static void step_agent(struct app *app, const struct agent_event *event)
     arm_timer(app);
 }
 
-static void handshake_late(struct app *app)
-{
-    bool reached = ws_conn_reached(app->conn);
-    app->stage_until =
-        reached && loop_now(app->loop) < app->handshake_until ? app->handshake_until : RM_NEVER;
-    if (app->stage_until == RM_NEVER)
-        ws_close(app->conn, reached ? "the coordinator does not answer" : "nobody is at its address");
-}
-
 static void timer_fired(void *ctx)
 {
     struct app *app = ctx;
@@ -544,8 +377,6 @@ static void timer_fired(void *ctx)
         loop_stop(app->loop);
         return;
     }
-    if (app->conn && app->stage_until <= loop_now(app->loop))
-        handshake_late(app);
     step_agent(app, &(struct agent_event){.kind = AGENT_TICK});
 }
 
@@ -623,6 +454,7 @@ static int open_launch(struct app *app, struct error *err)
 static int open_job(struct app *app, struct error *err)
 {
     bool elastic = job_is_elastic(&app->options->files->spec);
+    contact_know(app->contact, app->options->files->spec.elasticity.lost_after);
     if (job_restarts(&app->options->files->spec))
         return open_launch(app, err);
     if (open_memory(app, err) < 0 || (elastic && open_leftovers(app, err) < 0))
@@ -666,6 +498,20 @@ static int open_parent(struct app *app, struct error *err)
     return 0;
 }
 
+static int open_contact(struct app *app, struct error *err)
+{
+    struct contact_options contact = {.loop = app->loop,
+                                      .ws = app->ws,
+                                      .address = app->options->coordinator,
+                                      .job_key = app->options->files->key,
+                                      .greeted = coordinator_greeted,
+                                      .heard = coordinator_heard,
+                                      .refused = coordinator_refused,
+                                      .gone = coordinator_gone,
+                                      .ctx = app};
+    return contact_open(&app->contact, &contact, err);
+}
+
 static int open_parts(struct app *app, struct error *err)
 {
     bool pages = app->options->port >= 0;
@@ -681,7 +527,7 @@ static int open_parts(struct app *app, struct error *err)
                             .ctx = app};
     if (loop_timer_open(&app->timer, app->loop, timer_fired, app, err) < 0 ||
         loop_signal_open(&app->term_signal, app->loop, SIGTERM, asked_to_leave, app, err) < 0 ||
-        ws_open(&app->ws, app->loop, &ws, err) < 0)
+        ws_open(&app->ws, app->loop, &ws, err) < 0 || open_contact(app, err) < 0)
         return -1;
     struct listener_options listener = {.happened = happened, .ctx = app};
     if (app->options->pod && listener_open(&app->listener, app->loop, &listener, err) < 0)
@@ -694,11 +540,7 @@ static int open_parts(struct app *app, struct error *err)
 static int app_open(struct app *app, const struct app_options *options, struct error *err)
 {
     struct agent_settings settings = worker_settings(options);
-    *app = (struct app){.options = options,
-                        .stage_until = RM_NEVER,
-                        .state_fd = -1,
-                        .snapshot_fd = -1,
-                        .exit_code = EXIT_MACHINE};
+    *app = (struct app){.options = options, .state_fd = -1, .snapshot_fd = -1, .exit_code = EXIT_MACHINE};
     signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the whole process group; who started us decides */
     fault_worker(options->worker);
     if (options->attempt > 0)
@@ -707,8 +549,7 @@ static int app_open(struct app *app, const struct app_options *options, struct e
         return -1;
     app->agent = agent_open(&settings);
     app->out = calloc(1, sizeof *app->out);
-    app->message = calloc(1, sizeof *app->message);
-    if (!app->agent || !app->out || !app->message)
+    if (!app->agent || !app->out)
         return err_set(err, ERR_MACHINE, "no memory for the agent");
     return open_parts(app, err);
 }
@@ -747,6 +588,7 @@ static bool has_left(const struct app *app)
 
 static void leave_calls_behind(struct app *app, int exit_code)
 {
+    contact_free(app->contact);
     ws_free(app->ws); /* who waits for this process knows at once */
     worker_trainer_free(app->trainer);
     log_warn("ending with a call to the store under way", "code=%d", exit_code);
@@ -757,8 +599,8 @@ static void leave_calls_behind(struct app *app, int exit_code)
 static void app_close(struct app *app)
 {
     listener_free(app->listener);
+    contact_free(app->contact);
     ws_free(app->ws);
-    resolve_free(app->resolve);
     worker_trainer_free(app->trainer);
     data_feed_free(app->feed);
     worker_store_free(app->store);
@@ -770,7 +612,6 @@ static void app_close(struct app *app)
     loop_timer_free(app->left.timer);
     agent_free(app->agent);
     free(app->out);
-    free(app->message);
     if (app->state_fd >= 0)
         close(app->state_fd);
     if (app->snapshot_fd >= 0)
