@@ -102,6 +102,10 @@ struct agent {
     int64_t saved;         /* newest checkpoint that is known to be published, -1 none */
 };
 
+/* agent_names.c: "STARTING", "WELCOMED" */
+const char *agent_trainer_name(const struct agent *st);
+const char *agent_connection_name(const struct agent *st);
+
 /* agent_check.c: what holds between two steps, asserted */
 void agent_check_invariants(const struct agent *st);
 

@@ -127,17 +127,22 @@ def check_sentences(root):
             said = "".join(re.findall(r'"((?:\\.|[^"\\])*)"', match[1]))
             if "%" not in said and said not in BARE:
                 wrong.append(f"{path}:{line}: \"{said}\" has no value in it")
-            if re.search(r"\bstate %d", said) and path.startswith(NAMED_STATES) and path not in BEFORE_NAMES:
+            named = path.startswith(NAMED_STATES) and path not in BEFORE_NAMES and not CHECKS_NUMBER.search(match[1])
+            if named and (NUMBERED.search(said) or NUMBER_OF.search(match[1])):
                 wrong.append(f"{path}:{line}: \"{said}\": that state has a name")
     return wrong
 
 
 # Of trainer/core, whose file has not one line of room.
 BARE = {"a step is told, and none is held", "memory is waited for that nobody reads"}
-# Where states have names; rdzv_state_name, and state_name of a launcher.
-NAMED_STATES = ("coordinator/core/", "agent/launch/core/")
-# They stand below the names of states in layers.txt; rdzv_will.c alone is still to be brought in line.
-BEFORE_NAMES = {"coordinator/core/rdzv_invariants.c", "coordinator/core/rdzv_goodput.c", "coordinator/core/rdzv_states.c", "coordinator/core/rdzv_will.c"}
+# Where states, modes, stages and commands have names: rdzv_state_name, state_name of a launcher, agent_trainer_name, elastic_mode_name, plan_mode_name.
+NAMED_STATES = ("coordinator/core/", "agent/core/", "agent/launch/core/", "trainer/core/", "trainer/engine/", "operator/core/")
+# One of them by its number: as the sentence says, or as the value that it is given.
+NUMBERED = re.compile(r"\b(?:state|mode|stage|command|phase) %d")
+NUMBER_OF = re.compile(r"\(int\)(?:[\w\[\]]+(?:->|\.))*(?:state|mode|stage|running|command|phase|connection|trainer|outcome)\b(?!\.)")
+CHECKS_NUMBER = re.compile(r"\A\s*\(unsigned\)")  # that it is one that has a name
+# They stand below the names of states in layers.txt.
+BEFORE_NAMES = {"coordinator/core/rdzv_invariants.c", "coordinator/core/rdzv_goodput.c", "coordinator/core/rdzv_states.c"}
 
 
 def check_fuzz_targets(root):

@@ -97,9 +97,13 @@ def test_assertions_say_values_and_names():
 def test_an_assertion_without_a_value_or_a_name_is_found(tree):
     tree("coordinator/core/ring.c", 'void f(struct rdzv *st)\n{\n    RM_ASSERT(st->state == GO(1), "in state %d", (int)st->state);\n'
          '    RM_ASSERT(st->world > 0, "a ring "\n              "of %d", st->world);\n}\n')
+    tree("operator/core/plan.c", 'void f(struct planner *p)\n{\n    RM_ASSERT(p->mode == 1, "in mode %d", (int)p->mode);\n    RM_ASSERT((unsigned)p->mode < 3, "mode %d", (int)p->mode);\n}\n')
+    tree("trainer/engine/b.c", 'void f(struct b *b)\n{\n    RM_ASSERT(b, "it is given %d of %d", b->mode.count, (int)b->side[1].command);\n}\n')
     root = tree("agent/core/a.c", 'void f(int a)\n{\n    RM_ASSERT(a > 0 && (a < 9), "it is wrong");\n}\n')
     assert told.check_sentences(root) == ['agent/core/a.c:3: "it is wrong" has no value in it',
-                                          'coordinator/core/ring.c:3: "in state %d": that state has a name']
+                                          'coordinator/core/ring.c:3: "in state %d": that state has a name',
+                                          'operator/core/plan.c:3: "in mode %d": that state has a name',
+                                          'trainer/engine/b.c:3: "it is given %d of %d": that state has a name']
 
 
 def test_the_fuzzers_targets_are_told():

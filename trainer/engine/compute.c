@@ -206,8 +206,8 @@ void compute_start(struct compute *c, const struct elastic_action *action)
         engine_clear_abort(c->engine, (enum elastic_thread)i);
     pthread_mutex_lock(&c->lock);
     for (int i = 0; i < ELASTIC_THREADS; i++)
-        RM_ASSERT(!c->side[i].works, "command %d is started while %d runs", (int)action->command,
-                  (int)c->side[i].command);
+        RM_ASSERT(!c->side[i].works, "command %s is started while %s runs",
+                  elastic_command_name(action->command), elastic_command_name(c->side[i].command));
     c->action = *action;
     c->results = 0;
     c->aborted = false;
