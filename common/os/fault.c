@@ -1,3 +1,5 @@
+/* Reads RINGMASTER_FAULT, counts how often each named point is reached, and does there what the setting
+ * says. Called by the macros of fault.h alone; all of it is absent from a release. */
 #include "common/os/fault.h"
 
 #ifdef RM_FAULTS

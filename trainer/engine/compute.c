@@ -1,3 +1,6 @@
+/* Two threads, of which one works at a time: a command comes from the loop's thread, what follows it at
+ * once goes from one to the other, and when nothing follows a bell brings the results back to the loop.
+ * train_loop.c starts commands and hears of their ends. */
 #include "trainer/engine/compute.h"
 
 #include <pthread.h>

@@ -1,3 +1,6 @@
+/* Writes the README.md of `final/` from its manifest: a table of what the weights are, and for an exact
+ * run the job file that makes them again. The publisher of the last checkpoint calls it
+ * (checkpoint_publish.c). */
 #include "common/storage/checkpoint/model_card.h"
 
 #include <inttypes.h>

@@ -1,3 +1,5 @@
+/* Adds up, purpose by purpose, the memory that a trainer of one shape takes on a GPU, and says what would
+ * make it fit where it does not. backend_gpu.c asks before it takes any. */
 #include "trainer/backend/cuda/needs.h"
 
 #include <stdio.h>
