@@ -26,11 +26,14 @@ ASSERTING_FOLDERS = ("coordinator/core", "agent/core", "agent/launch/core", "ope
 ASSERTION = re.compile(r"\b(RM_ASSERT|\w*check_invariants|rdzv_check_settings|plan_check)\(")
 ASSERTING_SLACK = 5  # percent above the noted share from which on more is to be noted
 
+# A state's area that its agent reads; and the images of a tree of processes (told.check_meanings keeps their names apart).
+STATES_SNAPSHOT = r"agent/(core|program|storage)/|agent/(app|main|worker_pages|launch/pair)\.|trainer/|common/(model|wire)/"
+PROCESSES_SNAPSHOT = "agent/(snapshot|freeze)/"
 # What one word means, and where it may mean that: a part of a name in C anywhere else is another meaning
 # (docs/glossary.md), or a word that was given up for one that the field has.
 WORDS = {
     "crew": "trainer/backend/cpu/model/", "desk": "tests/", "memo": "operator/", "misfit": "operator/|coordinator/core/rdzv_fault.c|"
-    "coordinator/core/rdzv_fit.c", "plan": "operator/|trainer/backend/cpu/model/matmul.c", "snapshot": "agent/|trainer/|common/(model|wire)/",
+    "coordinator/core/rdzv_fit.c", "plan": "operator/|trainer/backend/cpu/model/matmul.c", "snapshot": STATES_SNAPSHOT + "|" + PROCESSES_SNAPSHOT,
     "spare": "trainer/(state|engine|backend/(cpu/sums|cuda/gpu))/", "verdict": "trainer/",
     **dict.fromkeys(("chronicle", "depose", "deposed", "fleet", "heritage", "portrait", "unattended"), "nowhere/"),
 }

@@ -114,6 +114,25 @@ def check_tags(root):
     return wrong
 
 
+# A word with two meanings, which the glossary has with their places: where it means the one, and where the other.
+TWO_MEANINGS = {"snapshot": (rules.STATES_SNAPSHOT, rules.PROCESSES_SNAPSHOT)}
+
+
+def check_meanings(root):
+    """A name with such a word, and another one beside it, is of one of its two places."""
+    wrong = []
+    for word, places in TWO_MEANINGS.items():
+        found = [{}, {}]
+        for path in rules.sources(root):
+            of = next((i for i, place in enumerate(places) if re.match(place, path)), None)
+            text = rules.without_comments((Path(root) / path).read_text()) if of is not None else ""
+            for name in set(re.findall(r"[A-Za-z]\w*", text)):
+                if word in name.lower().split("_") and name.lower() != word:
+                    found[of].setdefault(name, path)
+        wrong += [f"{found[1][name]}: {name} has another {word} in it than {found[0][name]}" for name in sorted(set(found[0]) & set(found[1]))]
+    return wrong
+
+
 SENTENCE = re.compile(r'\bRM_ASSERT\(((?:[^"()]|\((?:[^()"]|\([^()]*\))*\)|"(?:\\.|[^"\\])*")*)\);', re.S)
 
 

@@ -90,6 +90,17 @@ def test_a_struct_of_two_headers_is_found(tree):
     assert told.check_tags(root) == ["common/os/pool.h: pool is also what common/notice/pool.h has"]
 
 
+def test_a_word_of_two_meanings_has_each_in_its_place():
+    show(told.check_meanings(ROOT))
+
+
+def test_a_name_in_both_places_of_such_a_word_is_found(tree):
+    tree("trainer/engine/a.c", "int snapshot_free; struct snapshot *s;\n")
+    tree("agent/freeze/b.c", "int snapshot_tool; struct snapshot *s;\n")
+    root = tree("agent/snapshot/c.c", "int snapshot_free; /* snapshot_tool */\n")
+    assert told.check_meanings(root) == ["agent/snapshot/c.c: snapshot_free has another snapshot in it than trainer/engine/a.c"]
+
+
 def test_assertions_say_values_and_names():
     show(told.check_sentences(ROOT))
 
