@@ -3,7 +3,11 @@
 As in rules.py, which they stand on; told_test.py holds the tree to them and plants violations.
 """
 
+import concurrent.futures
+import json
+import os
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -171,6 +175,34 @@ def check_fuzz_targets(root):
     told = set(re.findall(r"^\| `(\w+)` \|", section, re.M))
     return [f"docs/testing.md: lacks the fuzzer's target {name}" for name in sorted(there - told)] + \
            [f"docs/testing.md: there is no target {name} of the fuzzer" for name in sorted(told - there)]
+
+
+MANY_WORKERS = 256  # of which common/base/limits.h says that it is tried
+
+
+def compile_with_many(entry):
+    """The first thing that the compiler has against a file where a job may have so many workers; None. As the build compiles it, without an object."""
+    words = shlex.split(entry["command"])
+    if Path(words[0]).name == "ccache":
+        del words[0]
+    at = words.index("-o")
+    del words[at:at + 2]
+    done = subprocess.run([*words, "-fsyntax-only", f"-DRM_WORKERS_MAX={MANY_WORKERS}"], cwd=entry["directory"], text=True, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return done.returncode and next((line for line in done.stdout.splitlines() if "error" in line), done.stdout)
+
+
+def check_many_workers(root, build):
+    """Each file of the programs compiles where a job may have more workers than are tested: no mask, no table and no text is made for 64 alone."""
+    root, entries = Path(root).resolve(), {}
+    for entry in json.loads((Path(build) / "compile_commands.json").read_text()):
+        path = Path(entry["file"])
+        if path.is_relative_to(root) and path.relative_to(root).parts[0] in rules.SOURCE_FOLDERS and "RM_WORKERS_MAX" not in entry["command"]:
+            entries.setdefault(str(path.relative_to(root)), entry)
+    with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        found = zip(sorted(entries), pool.map(compile_with_many, (entries[path] for path in sorted(entries))))
+        wrong = [f"{path}: does not compile for {MANY_WORKERS} workers: {why}" for path, why in found if why]
+    return wrong if entries else [f"{build}: compiles no file of the programs"]
 
 
 # For whoever looks into a pod, or a user's program that says where it is: nothing of ours reads them.

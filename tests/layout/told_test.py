@@ -1,5 +1,7 @@
 """What comments and pages say of the tree is true of it (told.py), and each rule finds what it is for."""
 
+import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import pytest
 import told
 
 ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("RINGMASTER_BIN", ROOT / "build/test/bin")).parent
 
 
 def show(wrong):
@@ -125,6 +128,23 @@ def test_a_target_of_the_fuzzer_that_nobody_tells_of_is_found(tree):
     tree("tests/fuzz/new_fuzz.c", "")
     root = tree("docs/testing.md", "\n## Fuzzing\n\n| target | parses |\n|---|---|\n| `old` | x |\n\nFound so:\n\n| `x/y` | z |\n")
     assert told.check_fuzz_targets(root) == ["docs/testing.md: lacks the fuzzer's target new", "docs/testing.md: there is no target old of the fuzzer"]
+
+
+def test_all_compiles_for_more_workers_than_are_tested():
+    show(told.check_many_workers(ROOT, BUILD))
+
+
+def test_what_is_made_for_sixty_four_workers_alone_is_found(tree):
+    tree("common/base/fine.c", "int ring[RM_WORKERS_MAX];\n")
+    tree("tests/mask_test.c", "_Static_assert(RM_WORKERS_MAX <= 64, \"a mask\");\n")
+    root = tree("agent/core/mask.c", "_Static_assert(RM_WORKERS_MAX <= 64, \"a mask\");\n")
+    entries = [{"directory": str(root), "file": str(root / path), "command": f"ccache gcc -o out.o -c {root / path}"}
+               for path in ("common/base/fine.c", "tests/mask_test.c", "agent/core/mask.c")]
+    tree("compile_commands.json", json.dumps(entries))
+    wrong = told.check_many_workers(root, root)
+    assert len(wrong) == 1 and wrong[0].startswith("agent/core/mask.c: does not compile for 256 workers: ") and "a mask" in wrong[0], wrong
+    tree("compile_commands.json", "[]")
+    assert told.check_many_workers(root, root) == [f"{root}: compiles no file of the programs"]
 
 
 def test_what_the_operator_tells_its_pods_is_read_there():
