@@ -369,7 +369,7 @@ static void on_save(struct agent *st, const struct msg_save *save)
     st->save_final = save->final;
 }
 
-/* Not a predecessor's word, or a zombie's; nor one about a store, where there is none. */
+/* A predecessor's word is not, nor a zombie's; nor is one about a store, where there is none. */
 static bool is_for_us(const struct agent *st, const struct message *m)
 {
     bool of_store = m->type == MSG_LIST || m->type == MSG_PUBLISH;

@@ -43,7 +43,7 @@ BARE_VERBS = {"act", "add", "answer", "arm", "ask", "begin", "check", "choose", 
 # Whose names are hashed into a numerics id: a better one would cost every checkpoint its image (docs/exactness.md).
 NAMES_HASHED = (("trainer/backend/cpu/model/numerics_cpu.cmake", "set(numerics_cpu_not"), ("trainer/backend/cuda/gpu/module.cmake", "set(numerics_gpu_files"))
 # A comment that begins with these is about something that it does not name, unless a verb follows before the first full stop.
-HEADLESS = {"Of", "Or"}
+HEADLESS = {"As", "Both", "In", "Not", "Of", "Or", "With"}
 VERBS = set("""
 is are was were has have had does do did can may must shall will would could should might need needs means mean holds hold says
 say tells tell knows know takes take makes make gives give goes go comes come counts count waits wait reads read writes write
@@ -709,7 +709,7 @@ def check_names(root):
 
 
 def check_comments(root):
-    """A comment is a sentence: one that begins with a genitive says of what, and then has a verb."""
+    """A comment is a sentence: one that begins with a genitive or a preposition says of what, and then has a verb."""
     wrong = []
     for path in sources(root, suffixes=C_LIKE):
         text = (Path(root) / path).read_text()

@@ -53,7 +53,7 @@ static bool due(int64_t every, int64_t step, int64_t done)
     return every > 0 && step > 0 && step % every == 0 && step > done;
 }
 
-/* Not after the last step: what is saved then is asked for. */
+/* None is due after the last step: what is saved then is asked for. */
 static bool snapshot_due_at(const struct elastic *st, int64_t step, int64_t saved)
 {
     RM_ASSERT(step >= 0, "step %" PRId64 " is saved", step);
@@ -312,8 +312,8 @@ static void drop_pass(struct elastic *st)
     st->stage = STAGE_NONE;
 }
 
-/* With both threads idle: ends a step that is made, answers a stop, obeys a newer form, or starts what comes
- * next. */
+/* Where both threads are idle it ends a step that is made, answers a stop, obeys a newer form, or starts what
+ * comes next. */
 static void advance(struct elastic *st, struct elastic_out *out)
 {
     if (st->running != CMD_NONE)

@@ -219,7 +219,7 @@ void compute_start(struct compute *c, const struct elastic_action *action)
     pthread_cond_signal(&s->wanted);
 }
 
-/* Both: what is under way may just be handed on. */
+/* Both threads are told: what is under way may just be handed on. */
 void compute_abort(struct compute *c)
 {
     pthread_mutex_lock(&c->lock);

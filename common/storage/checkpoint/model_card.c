@@ -181,7 +181,7 @@ static void field_line(const char *path, const char *before, const struct js *va
     str_adds(out, "\n");
 }
 
-/* In quotes: "true" and "null" are names, too. */
+/* It stands in quotes: "true" and "null" are names, too. */
 static void job_name(const struct manifest *m, struct str *out)
 {
     struct js *name = js_new_string(m->job);
