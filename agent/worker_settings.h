@@ -6,7 +6,7 @@
 #include "agent/app.h"
 #include "agent/core/agent.h"
 
-/* With an incarnation of chance. */
+/* Has an incarnation of chance. */
 struct agent_settings worker_settings(const struct app_options *options);
 
 #endif

@@ -228,7 +228,7 @@ static int verify_entry(struct command *c, const struct checkpoint_entry *entry,
     return result < 0;
 }
 
-/* As verify_entry. Its hashes need no key, and tell nothing of whose it is. */
+/* Does as verify_entry. Its hashes need no key, and tell nothing of whose it is. */
 static int verify_frozen(struct command *c, const struct frozen_entry *entry, struct js *all,
                          struct error *err)
 {

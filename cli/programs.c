@@ -1,3 +1,6 @@
+/* Finds ringmaster-agent and ringmaster-trainer beside the program that runs, and asks the trainer, as a
+ * child, for its fingerprint and its needs of memory, before anything is started (check.c, prepare.c);
+ * `generate` becomes that trainer. */
 #include "cli/programs.h"
 
 #include <errno.h>

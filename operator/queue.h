@@ -34,8 +34,8 @@ void queue_add(struct queue *queue, struct queue_item *item, rm_time when);
 /* The next that is due, in work from now on; NULL: none is. */
 struct queue_item *queue_take(struct queue *queue, rm_time now);
 void queue_done(struct queue *queue, struct queue_item *item);
-/* As queue_done, wanted again after a back-off: `least` doubled for each failure in a row, up to `most`, less
- * up to half of it by chance. A change that comes meanwhile doesn't wait for it. */
+/* Does as queue_done, and wants it again after a back-off: `least` doubled for each failure in a row, up to
+ * `most`, less up to half of it by chance. A change that comes meanwhile doesn't wait for it. */
 void queue_retry(struct queue *queue, struct queue_item *item, rm_time now, rm_time least, rm_time most);
 void queue_forget(struct queue_item *item);                      /* it went well: failures begin anew */
 void queue_remove(struct queue *queue, struct queue_item *item); /* not in work */

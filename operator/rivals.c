@@ -1,3 +1,5 @@
+/* Watches the Leases by which other releases of the operator say that they are there, and tells when the
+ * decision of core/claims.c changes. app.c opens it, and asks it before it acts. */
 #include "operator/rivals.h"
 
 #include <stdio.h>

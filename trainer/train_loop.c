@@ -152,7 +152,7 @@ static void run_command(struct train_loop *t, const struct elastic_action *actio
     compute_start(t->compute, action);
 }
 
-/* In full here: who hears of it has room for a part of a long sentence. */
+/* It is said in full here: who hears of it has room for a part of a long sentence. */
 static void log_own_fault(const struct message *m)
 {
     if (m->type == MSG_FAULT && m->fault.kind == FAULT_MACHINE)
@@ -234,7 +234,7 @@ static void command_done(void *ctx, const struct elastic_result *result)
     if (!in_step)
         engine_exchange_over(t->engine);
     feed(t, &event);
-    /* Not where that began a new ring: what ended belongs to the old one. */
+    /* Nothing is told where that began a new ring: what ended belongs to the old one. */
     if (gone >= 0 && t->watches)
         tell_gone(t, gone);
 }

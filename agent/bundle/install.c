@@ -1,3 +1,6 @@
+/* Copies the bundle's files below one folder to another, each under a name of its own making first and
+ * under its true one when it is whole. agent/main.c calls it for `ringmaster-agent install`, in an image
+ * that has nothing of ours. */
 #include "agent/bundle/install.h"
 
 #include <dirent.h>

@@ -116,8 +116,8 @@ static void send_link(struct agent *st, struct agent_out *out, const struct mess
 static void say_hello(struct agent *st, struct agent_out *out)
 {
     struct message *m = agent_say(out, AGENT_SEND_CONTROL, MSG_HELLO);
-    RM_ASSERT(st->connection == GREETED || st->connection == WELCOMED, "a hello by no connection (%d)",
-              (int)st->connection);
+    RM_ASSERT(st->connection == GREETED || st->connection == WELCOMED, "a hello by no connection (%s)",
+              agent_connection_name(st));
     m->term = st->term;
     struct msg_hello *h = &m->hello;
     h->protocol = MSG_PROTOCOL;
@@ -206,7 +206,8 @@ static void say_fault_again(struct agent *st, const struct message *fault, rm_ti
  * come before the answers that build on them. */
 static void say_again(struct agent *st, rm_time now, struct agent_out *out)
 {
-    RM_ASSERT(st->connection == WELCOMED, "all is said again by no connection (%d)", (int)st->connection);
+    RM_ASSERT(st->connection == WELCOMED, "all is said again by no connection (%s)",
+              agent_connection_name(st));
     if (st->noticed)
         say_noticed(st, now, out);
     if (st->leaving)
@@ -368,7 +369,7 @@ static void on_save(struct agent *st, const struct msg_save *save)
     st->save_final = save->final;
 }
 
-/* Not a predecessor's word, or a zombie's; nor one about a store, where there is none. */
+/* A predecessor's word is not, nor a zombie's; nor is one about a store, where there is none. */
 static bool is_for_us(const struct agent *st, const struct message *m)
 {
     bool of_store = m->type == MSG_LIST || m->type == MSG_PUBLISH;
@@ -492,7 +493,7 @@ static void on_trainer_fault(struct agent *st, const struct message *m, rm_time 
 
 static void on_stopped(struct agent *st, const struct message *m, struct agent_out *out)
 {
-    RM_ASSERT(st->trainer == TRAINER_UP, "a trainer in state %d stopped", (int)st->trainer);
+    RM_ASSERT(st->trainer == TRAINER_UP, "a trainer in state %s stopped", agent_trainer_name(st));
     struct message answer;
     message_copy(&answer, m);
     answer.stopped.trainer_pid = st->up.pid;
@@ -616,7 +617,7 @@ static void on_noticed(struct agent *st, const struct agent_event *e, rm_time no
 static void heartbeat(struct agent *st, rm_time now, struct agent_out *out)
 {
     struct message m;
-    RM_ASSERT(st->connection == WELCOMED, "a heartbeat by no connection (%d)", (int)st->connection);
+    RM_ASSERT(st->connection == WELCOMED, "a heartbeat by no connection (%s)", agent_connection_name(st));
     message_init(&m, MSG_HEARTBEAT);
     m.generation = st->ring;
     m.heartbeat = st->beat;
@@ -682,7 +683,8 @@ static void on_time(struct agent *st, rm_time now, struct agent_out *out)
 static void start_agent(struct agent *st, rm_time now, struct agent_out *out)
 {
     RM_ASSERT(st->connection == DISCONNECTED && st->trainer == TRAINER_NONE,
-              "it starts twice (connection %d, trainer %d)", (int)st->connection, (int)st->trainer);
+              "it starts twice (connection %s, trainer %s)", agent_connection_name(st),
+              agent_trainer_name(st));
     st->lost_at = now;
     st->retry_at = now;
     st->retry_delay = first_delay(st);

@@ -140,8 +140,8 @@ struct agent;
 
 struct agent *agent_open(const struct agent_settings *settings); /* heap; the only allocation */
 void agent_free(struct agent *st);
-/* For awaits_job: what the job says, before the welcome that brought it is handed in. The trainer is started
- * then. */
+/* What the job says is handed in, before the welcome that brought it, where awaits_job is set. The trainer is
+ * started then. */
 void agent_learn(struct agent *st, const char *job, const char *checkpoint_uri, rm_time heartbeat,
                  bool launcher);
 /* From now on what the launcher runs stands still where no coordinator has answered for so long (fence.h). */

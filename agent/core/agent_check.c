@@ -26,7 +26,7 @@ void agent_check_invariants(const struct agent *st)
               "worker %d trains on until %" PRId64 ", which nobody named", st->settings.worker,
               st->leave_until);
     RM_ASSERT((st->connection == WELCOMED) == (st->beat_at != RM_NEVER),
-              "connection %d, the next heartbeat at %" PRId64, (int)st->connection, st->beat_at);
+              "connection %s, the next heartbeat at %" PRId64, agent_connection_name(st), st->beat_at);
     RM_ASSERT(st->connection != CONNECTING || st->retry_at == RM_NEVER,
               "a try under way, and one at %" PRId64, st->retry_at);
     RM_ASSERT(!st->wanted || st->writing, "trainer %d waits for memory that nobody writes from", st->spawned);

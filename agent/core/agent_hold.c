@@ -34,7 +34,7 @@ static rm_time hang_up_at(const struct agent *st)
 
 static void hang_up(struct agent *st, rm_time now, struct agent_out *out)
 {
-    RM_ASSERT(st->connection == WELCOMED, "no connection (%d) is hung up", (int)st->connection);
+    RM_ASSERT(st->connection == WELCOMED, "no connection (%s) is hung up", agent_connection_name(st));
     agent_act(out, AGENT_HANG_UP);
     st->control_heard = now;
 }

@@ -24,7 +24,7 @@ static void start_load(struct agent *st, struct agent_out *out)
 
 static void want(struct agent *st, struct worker_set shares, struct agent_out *out)
 {
-    RM_ASSERT(st->phase == PHASE_FORMING, "shares are wanted in phase %d", (int)st->phase);
+    RM_ASSERT(st->phase == PHASE_FORMING, "shares are wanted in phase %s", msg_phase_name(st->phase));
     st->load_wanted = true;
     st->load_shares = shares;
     st->load_generation = st->ring;
@@ -41,7 +41,7 @@ void agent_drop_load(struct agent *st, struct agent_out *out)
 void agent_load_for(struct agent *st, const struct msg_form *form, struct agent_out *out)
 {
     RM_ASSERT(st->phase == PHASE_FORMING && form->count <= RM_WORKERS_MAX,
-              "a ring of %d is formed in phase %d", form->count, (int)st->phase);
+              "a ring of %d is formed in phase %s", form->count, msg_phase_name(st->phase));
     agent_drop_load(st, out);
     for (int rank = 0; rank < form->count; rank++) {
         const struct msg_member *m = &form->member[rank];

@@ -102,6 +102,10 @@ struct agent {
     int64_t saved;         /* newest checkpoint that is known to be published, -1 none */
 };
 
+/* agent_names.c: "STARTING", "WELCOMED" */
+const char *agent_trainer_name(const struct agent *st);
+const char *agent_connection_name(const struct agent *st);
+
 /* agent_check.c: what holds between two steps, asserted */
 void agent_check_invariants(const struct agent *st);
 
@@ -119,7 +123,7 @@ void agent_on_trainer_exit(struct agent *st, const struct agent_event *e, struct
 
 /* agent_out.c: filling actions */
 struct agent_action *agent_act(struct agent_out *out, enum agent_action_kind kind);
-/* With a message of that type, to be filled in; with a copy. */
+/* The first adds an action with a message of that type, to be filled in; the second one with a copy. */
 struct message *agent_say(struct agent_out *out, enum agent_action_kind kind, enum msg_type type);
 void agent_pass(struct agent_out *out, enum agent_action_kind kind, const struct message *m);
 void agent_send_control(struct agent *st, struct agent_out *out, const struct message *m);

@@ -46,16 +46,16 @@ void agent_spawn(struct agent *st, struct agent_out *out)
 /* Its end starts another one; what this one says until then nobody hears. */
 static void kill_trainer(struct agent *st, struct agent_out *out)
 {
-    RM_ASSERT(st->trainer != TRAINER_NONE && *st->killed_why, "trainer %d is killed in state %d, why: %s",
-              st->spawned, (int)st->trainer, st->killed_why);
+    RM_ASSERT(st->trainer != TRAINER_NONE && *st->killed_why, "trainer %d is killed in state %s, why: %s",
+              st->spawned, agent_trainer_name(st), st->killed_why);
     st->up_by = RM_NEVER;
     agent_act(out, AGENT_KILL);
 }
 
 void agent_replace_trainer(struct agent *st, const char *why, struct agent_out *out)
 {
-    RM_ASSERT(*why && st->trainer != TRAINER_NONE, "trainer %d is replaced in state %d", st->spawned,
-              (int)st->trainer);
+    RM_ASSERT(*why && st->trainer != TRAINER_NONE, "trainer %d is replaced in state %s", st->spawned,
+              agent_trainer_name(st));
     text_copy(st->killed_why, sizeof st->killed_why, why);
     kill_trainer(st, out);
 }
@@ -128,7 +128,7 @@ bool agent_hears_trainer(struct agent *st, const struct message *m, struct agent
         return false;
     }
     RM_ASSERT((st->trainer == TRAINER_STARTING) == (st->up_by != RM_NEVER),
-              "trainer %d, in state %d, is waited for until %" PRId64, st->spawned, (int)st->trainer,
+              "trainer %d, in state %s, is waited for until %" PRId64, st->spawned, agent_trainer_name(st),
               st->up_by);
     if (st->trainer == TRAINER_STARTING)
         st->up_by = st->now + patience(st);
@@ -160,8 +160,8 @@ static void blame_machine(struct agent *st, struct agent_out *out)
 /* Once may be chance: the next one starts. */
 void agent_trainer_is_still(struct agent *st, struct agent_out *out)
 {
-    RM_ASSERT(st->trainer == TRAINER_STARTING, "trainer %d stands still in state %d", st->spawned,
-              (int)st->trainer);
+    RM_ASSERT(st->trainer == TRAINER_STARTING, "trainer %d stands still in state %s", st->spawned,
+              agent_trainer_name(st));
     snprintf(st->killed_why, sizeof st->killed_why,
              "killed: it had said nothing for %" PRId64 " s since it was started", patience(st) / RM_S);
     if (st->tries)
@@ -172,8 +172,8 @@ void agent_trainer_is_still(struct agent *st, struct agent_out *out)
 static void say_ended(struct agent *st, const char *how, struct agent_out *out)
 {
     struct message m;
-    RM_ASSERT(st->trainer == TRAINER_NONE, "trainer %d is told as ended, in state %d", st->spawned,
-              (int)st->trainer);
+    RM_ASSERT(st->trainer == TRAINER_NONE, "trainer %d is told as ended, in state %s", st->spawned,
+              agent_trainer_name(st));
     message_init(&m, MSG_FAULT);
     m.generation = st->ring;
     m.fault.kind = FAULT_TRAINER_EXIT;

@@ -1,3 +1,6 @@
+/* The folder in which Python programs of torch's leave their tracebacks: made and locked before the first
+ * process starts, and removed at the end (processes.c, pair.c), with those of launchers that were killed;
+ * read when a process has ended with an error (processes.c). */
 #include "agent/launch/error_file.h"
 
 #include <dirent.h>

@@ -17,8 +17,6 @@
 
 extern char **environ;
 
-enum { NOT_RUN = 126, NOT_THERE = 127 };
-
 /* Where memory is short the kernel shall take the program, which can be started again, and not the agent. */
 static void offer_to_the_kernel(void)
 {
@@ -58,11 +56,11 @@ int launch_exec(int argc, char **argv)
     }
     int parent = (int)strtol(argv[2], NULL, 10);
     if (orphan_guard(parent, &err) < 0)
-        return NOT_RUN;
+        return SHELL_NOT_RUN;
     bool may_be_frozen = parent == 0; /* it lives again below another one */
     if (may_be_frozen && drop_capabilities() < 0) {
         fprintf(stderr, "the rights of its pod can't be taken from the program: %s\n", strerror(errno));
-        return NOT_RUN;
+        return SHELL_NOT_RUN;
     }
     setsid();
     offer_to_the_kernel();
@@ -72,5 +70,5 @@ int launch_exec(int argc, char **argv)
     int why = errno;
     fprintf(stderr, "%s: %s: %s\n", argv[4], why == EACCES ? "is not executable" : "can't be run",
             strerror(why));
-    return why == ENOENT ? NOT_THERE : NOT_RUN;
+    return why == ENOENT ? SHELL_NOT_THERE : SHELL_NOT_RUN;
 }

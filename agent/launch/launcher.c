@@ -271,7 +271,7 @@ static void start_at_last(struct launcher *l)
     program_is_back(l, &none);
 }
 
-static void snapshot_is_over(void *ctx, const struct freezing_made *made)
+static void freezing_is_over(void *ctx, const struct freezing_made *made)
 {
     struct launcher *l = ctx;
     struct msg_frozen body = {
@@ -293,7 +293,7 @@ static void snapshot_is_over(void *ctx, const struct freezing_made *made)
 /* Nothing is said to be up before it is known that what it holds can be frozen, and that what there is is its
  * own.
  */
-static void snapshots_work(void *ctx, const struct error *why)
+static void freezing_works(void *ctx, const struct error *why)
 {
     struct launcher *l = ctx;
     if (!why) {
@@ -428,16 +428,16 @@ static int refuse_too_much(const struct job_spec *spec, struct error *err)
     return 0;
 }
 
-static int open_snapshots(struct launcher *l, const struct msg_setup *setup, struct error *err)
+static int open_freezing(struct launcher *l, const struct msg_setup *setup, struct error *err)
 {
     uint8_t key[JOB_KEY_BYTES], older[JOB_KEY_BYTES];
     const char *of_older = config_get(CONFIG_POD_OLDER_KEY);
     struct freezing_options options = {.spec = &l->spec,
                                        .key = key,
                                        .older = of_older ? older : NULL,
-                                       .ready = snapshots_work,
+                                       .ready = freezing_works,
                                        .back = program_is_back,
-                                       .made = snapshot_is_over,
+                                       .made = freezing_is_over,
                                        .ctx = l};
     if (!job_freezes(&l->spec))
         return 0;
@@ -498,7 +498,7 @@ static int begin_launch(struct launcher *l, const struct msg_setup *setup, struc
         return err_set(err, ERR_MACHINE, "no memory for the launcher");
     if (processes_open(&l->processes, l->loop, &options, err) < 0)
         return -1;
-    return open_snapshots(l, setup, err);
+    return open_freezing(l, setup, err);
 }
 
 static void hear_reports(struct launcher *l)

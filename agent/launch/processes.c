@@ -14,6 +14,7 @@
 #include "agent/launch/core/environment.h"
 #include "agent/launch/descendants.h"
 #include "agent/launch/error_file.h"
+#include "agent/launch/exec.h"
 #include "agent/launch/output.h"
 #include "agent/launch/reports.h"
 #include "agent/launch/standbys.h"
@@ -21,7 +22,7 @@
 #include "common/os/log.h"
 #include "common/os/memory_kills.h"
 
-enum { PROCESSES_MAX = 64, NOT_STARTED = 126, BY_SIGNAL = 128 };
+enum { PROCESSES_MAX = 64 };
 
 static const rm_time look_at_most = RM_S;       /* between looks for what is still to die */
 static const rm_time next_one_after = 5 * RM_S; /* not while a generation comes up itself */
@@ -155,7 +156,7 @@ static void last_word(struct processes *p, int local, int pid, struct processes_
 /* A shell says 137 of a child that was killed. What is killed by us needs no reason. */
 static bool was_short_of_memory(const struct processes *p, int code)
 {
-    bool killed = code == BY_SIGNAL + SIGKILL, told = p->kills.kills >= 0;
+    bool killed = code == SHELL_BY_SIGNAL + SIGKILL, told = p->kills.kills >= 0;
     return code && (killed || told) && !p->killing && memory_kills_grew(p->kills, memory_kills_now());
 }
 
@@ -176,10 +177,10 @@ static void process_ended(struct process *one, int pid, int code, int signo)
     reports_hear(p->reports);
     if (p->stopping && !p->killing && kill(-pid, 0) == 0) {
         one->group = pid; /* the number is not given to another one while its group has members */
-        one->code = signo ? BY_SIGNAL + signo : code;
+        one->code = signo ? SHELL_BY_SIGNAL + signo : code;
         return;
     }
-    struct processes_end end = {.code = signo ? BY_SIGNAL + signo : code, .signo = signo, .why = why};
+    struct processes_end end = {.code = signo ? SHELL_BY_SIGNAL + signo : code, .signo = signo, .why = why};
     end.memory = was_short_of_memory(p, end.code);
     struct str output = str_init(MSG_OUTPUT_MAX - 1);
     last_word(p, local, pid, &end, why, sizeof why, &output);
@@ -220,7 +221,7 @@ static void tell_not_started(struct processes *p)
         p->process[i].unheard = false;
         p->options.ended(
             p->options.ctx, i,
-            &(struct processes_end){.code = NOT_STARTED,
+            &(struct processes_end){.code = SHELL_NOT_RUN,
                                     .why = *p->not_started ? p->not_started : "it could not be started",
                                     .output = ""});
     }

@@ -14,7 +14,8 @@ struct worker_settle;
 
 /* spec: lives as long as the caller. run: as checkpoint_settling. NULL: no memory. */
 struct worker_settle *worker_settle_open(const struct job_spec *spec, const char *run);
-/* In the background, from any thread, one at a time. What goes wrong is logged: all checkpoints stay then. */
+/* Works in the background, called from any thread, one at a time. What goes wrong is logged: all checkpoints
+ * stay then. */
 void worker_settle_begin(struct worker_settle *settle, int64_t step);
 /* What is under way is given up. */
 void worker_settle_stop(struct worker_settle *settle);

@@ -1,3 +1,5 @@
+/* Takes each event of a run, as report.c hands it on, into bins, rings and marks of fixed number, and
+ * answers what picture_svg.c and picture_text.c ask of them. */
 #include "cli/core/picture.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* Adds up what a run's events say: steps and speed, recoveries with their parts, rings, checkpoints, the
+ * end. local_run.c feeds it; screen.c makes sentences of it. */
 #include "cli/core/report.h"
 
 #include <math.h>

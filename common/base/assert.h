@@ -16,7 +16,8 @@
 _Noreturn void assertion_failed(const char *file, int line, const char *condition, const char *format, ...)
     __attribute__((format(printf, 4, 5), cold));
 
-/* For tests, of this thread: called with the sentence first; it may jump out. NULL: none. */
+/* Tests set it, each for its own thread: it is called with the sentence first, and may jump out. NULL: none.
+ */
 extern _Thread_local void (*assertion_hook)(const char *sentence);
 
 #endif

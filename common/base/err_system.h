@@ -11,8 +11,9 @@
 int err_system(struct error *err, enum error_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* As err_system, of training data: what is right with the data is no error of theirs. ERR_MACHINE where errno
- * is the machine's, its disk's or a server's; ERR_DATA, for a person, where it is absent or may not be read.
+/* Does as err_system, of training data: what is right with the data is no error of theirs. ERR_MACHINE where
+ * errno is the machine's, its disk's or a server's; ERR_DATA, for a person, where it is absent or may not be
+ * read.
  */
 int err_system_data(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

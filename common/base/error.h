@@ -46,7 +46,7 @@ struct error {
 int err_set(struct error *err, enum error_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* As err_set, with ": " and strerror(errno) added. */
+/* Does as err_set, with ": " and strerror(errno) added. */
 int err_errno(struct error *err, enum error_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -26,7 +26,7 @@ struct worker_set {
 void set_write(struct worker_set set, char out[SET_TEXT_MAX]);
 /* False, and *ret as it was: not such a text, or of numbers that no worker has. */
 bool set_read(const char *text, struct worker_set *ret);
-/* For people: hex digits without zeros in front. */
+/* People get hex digits without zeros in front. */
 void set_describe(struct worker_set set, char out[SET_TEXT_MAX]);
 
 static inline uint64_t set_bit(int number)

@@ -40,7 +40,7 @@ const char *kube_outcome_name(enum kube_outcome outcome);
 void kube_answer_read(struct kube_answer *ret, struct js **ret_tree, int status, const char *body,
                       size_t length);
 
-/* As an error with a code to branch on: "403 Forbidden: pods is forbidden: ...". Returns -1. */
+/* Makes an error of it, with a code to branch on: "403 Forbidden: pods is forbidden: ...". Returns -1. */
 int kube_answer_error(const struct kube_answer *answer, struct error *err);
 
 #endif

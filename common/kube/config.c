@@ -1,3 +1,5 @@
+/* Reads a kubeconfig or a pod's ServiceAccount into what the client sends (client.c), and that account's
+ * token again when it may be old. The operator's app.c chooses between the two. */
 #include "common/kube/config.h"
 
 #include <libgen.h>

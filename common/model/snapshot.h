@@ -1,5 +1,5 @@
 /* The memory file that a trainer and its agent share: two areas, each the arrays of a state without gaps:
- * params | m | v in fp32, or a program's image.
+ * a model's three (arrays.h), or a program's image.
  *
  * In the first one the trainer leaves a snapshot, which the agent writes to the store while training goes on;
  * in the second one the agent leaves a checkpoint that it has read. Two, because the trainer's state itself
@@ -14,7 +14,7 @@
 
 enum snapshot_area { SNAPSHOT_TAKEN, SNAPSHOT_LOADED, SNAPSHOT_AREAS };
 
-int64_t snapshot_area_bytes(const struct model_layout *layout); /* of params | m | v, or an image */
+int64_t snapshot_area_bytes(const struct model_layout *layout); /* of a state's arrays, or an image */
 /* Where an area of so many bytes begins in the file; each begins at a page of its own. */
 int64_t snapshot_area_at(int64_t area_bytes, enum snapshot_area area);
 int64_t snapshot_file_bytes(int64_t area_bytes);

@@ -331,7 +331,7 @@ static int http_writable(struct ws_conn *conn)
     return n < 0 || lws_http_transaction_completed(conn->wsi) ? -1 : 0;
 }
 
-/* Not a WebSocket (yet): a plain request, or something that is no HTTP at all. */
+/* What comes is not a WebSocket (yet): a plain request, or something that is no HTTP at all. */
 static int http_event(struct ws_conn *conn, enum lws_callback_reasons reason, const char *in)
 {
     if (reason == LWS_CALLBACK_HTTP)

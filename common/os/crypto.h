@@ -19,7 +19,7 @@ void sha256_once(const void *bytes, size_t length, uint8_t out[RM_HASH_BYTES]);
 void hmac_sha256(const void *key, size_t key_length, const void *bytes, size_t length,
                  uint8_t out[RM_HASH_BYTES]);
 
-/* Not for secrets: object stores name contents by it. false where this machine's policy has none. */
+/* Object stores name contents by it; it is not for secrets. false where this machine's policy has none. */
 enum { MD5_BYTES = 16 };
 bool md5_once(const void *bytes, size_t length, uint8_t out[MD5_BYTES]);
 bool crypto_equal(const void *a, const void *b, size_t length); /* in constant time */

@@ -1,3 +1,5 @@
+/* Reads RINGMASTER_FAULT, counts how often each named point is reached, and does there what the setting
+ * says. Called by the macros of fault.h alone; all of it is absent from a release. */
 #include "common/os/fault.h"
 
 #ifdef RM_FAULTS
@@ -48,8 +50,8 @@ void fault_disarm(void)
 
 /* --- who is told of a strike --- */
 
-/* Not the process's memory and no file: one that is not to be looked into has neither for others, and one
- * that is killed would leave the file behind. */
+/* A socket is neither the process's memory nor a file: a process that is not to be looked into has neither
+ * for others, and one that is killed would leave the file behind. */
 static struct sockaddr_un strikes_address(const char *name)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};

@@ -1,3 +1,6 @@
+/* Threads that wait for the next job of pool_run, by spinning for a moment and then on a futex, and take
+ * its pieces by a shared counter. What computes on CPUs stands on it: the model (crew.c), sums and updates
+ * (pieces.c). */
 #include "common/os/pool.h"
 
 #include <linux/futex.h>

@@ -1,3 +1,6 @@
+/* Writes and reads the lines that `ringmaster run` sends to its coordinator, by one table of each
+ * command's members. cli/core/supervisor.c and cli/local_run_process.c write them,
+ * coordinator/status/rdzv_text.c reads. */
 #include "common/wire/command.h"
 
 #include <inttypes.h>

@@ -1,3 +1,5 @@
+/* Writes numbers as Prometheus reads them, after having found in an Accept header which of two formats is
+ * asked for. Coordinator, agent and operator make their /metrics by it. */
 #include "common/wire/exposition.h"
 
 #include <stdlib.h>

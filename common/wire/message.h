@@ -544,8 +544,9 @@ struct msg_up {
     int64_t image_bytes;           /* the state is a program's image (common/model/layout.h); 0: it is not */
 };
 
-/* The snapshot memory holds flat range [first, first + count) of m and v, and of params what part of parts
- * has of them (model_weights_part), each at its place. */
+/* The snapshot memory holds of the first array, the weights, what part of parts has of them
+ * (model_weights_part), and of each other one the flat range [first, first + count), at its place
+ * (common/model/arrays.h). */
 struct msg_snapshot {
     struct msg_state state;
     bool final, exact;

@@ -324,7 +324,7 @@ static bool is_foreign(const struct rdzv *st, const struct msg_hello *h, struct 
     return true;
 }
 
-/* In this order: what a stranger computes with is nothing to learn from. */
+/* The order matters: what a stranger computes with is nothing to learn from. */
 bool rdzv_is_unfit(const struct turn *turn, const struct msg_hello *h, struct msg_abandon *ret)
 {
     struct rdzv *st = turn->st;

@@ -20,7 +20,7 @@ void rdzv_leaving(const struct turn *turn, struct rdzv_worker *w, const struct m
 /* From here on it leaves: it asked to, or its time has come (rdzv_will.h), or another one came in its place
  * (rdzv_relief.h). */
 void rdzv_leave_announced(const struct turn *turn, struct rdzv_worker *w);
-/* In TRAINING: the ring has to stop now for those who asked. */
+/* True: the ring, which is TRAINING, has to stop now for those who asked. */
 bool rdzv_leave_is_due(const struct turn *turn);
 /* When it has to; RM_NEVER: no member leaves. */
 rm_time rdzv_leave_due_at(const struct rdzv *st);
@@ -35,8 +35,8 @@ bool rdzv_leaves_unsaved(const struct turn *turn, const struct msg_state *state)
 enum leave_choice rdzv_leave_before_ring(const struct rdzv *st);
 /* By when a ring has to be formed that those who go give their state; RM_NEVER: nobody has to. */
 rm_time rdzv_leave_forms_by(const struct rdzv *st);
-/* In FORMING: when there is just the time left to save what those who go are giving to the ring, unless it is
- * through before they are killed. RM_NEVER: there is no such moment. */
+/* When, of a ring that is FORMING, there is just the time left to save what those who go are giving to it,
+ * unless it is through before they are killed. RM_NEVER: there is no such moment. */
 rm_time rdzv_leave_gives_way_at(const struct rdzv *st);
 /* That moment has come, and it can be saved: the ring makes way. */
 bool rdzv_leave_gives_way(const struct turn *turn);

@@ -9,7 +9,7 @@
 void rdzv_save_waits(const struct turn *turn, struct rdzv_worker *w, const struct msg_save_waits *m);
 /* That step is published: how long the store was away before, 0 where it was not. */
 rm_time rdzv_outage_over(const struct turn *turn, int64_t step);
-/* In SAVING: when patience is over; RM_NEVER while nothing waits. */
+/* When patience with what SAVING waits for is over; RM_NEVER while nothing waits. */
 rm_time rdzv_save_gives_up_at(const struct rdzv *st);
 /* True: patience is over, and the run has ended. */
 bool rdzv_save_gives_up(const struct turn *turn);

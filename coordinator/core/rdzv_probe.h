@@ -10,7 +10,7 @@ void rdzv_probe_left_out(const struct turn *turn);
 void rdzv_probe_newcomer(const struct turn *turn, int worker);
 /* An answer to a probe. */
 void rdzv_probed(const struct turn *turn, const struct rdzv_worker *w, const struct msg_probed *m);
-/* In TRAINING: ends a probe that nobody answers, begins the next one that is due. */
+/* Ends a probe that nobody answers, begins the next one that is due: while it is TRAINING. */
 void rdzv_settle_probes(const struct turn *turn);
 /* When rdzv_settle_probes has something to do; RM_NEVER: not by time alone. */
 rm_time rdzv_probe_at(const struct rdzv *st);

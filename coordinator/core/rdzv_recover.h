@@ -8,7 +8,7 @@
 void rdzv_restore(struct rdzv *st);
 /* What a hello says of the ring that the predecessor left. */
 void rdzv_recover_hello(struct rdzv *st, const struct msg_hello *h);
-/* In RECOVERING: a member of that ring is ready. */
+/* A member of the ring that it is RECOVERING is ready. */
 void rdzv_recover_ready(struct rdzv *st, struct rdzv_worker *w, const struct message *m);
 /* Goes on with the ring where it is whole, or stops it. */
 void rdzv_settle_recovering(const struct turn *turn);

@@ -30,7 +30,7 @@ bool rdzv_relief_has_place(const struct rdzv *st);
  * of the ring as it stood. */
 void rdzv_relief_make_room(struct rdzv *st, int before);
 
-/* In TRAINING: lets go whoever was not chosen, and is not needed beside the ring. */
+/* Lets go whoever was not chosen, and is not needed beside the ring: while it is TRAINING. */
 void rdzv_relief_settle(const struct turn *turn);
 /* Whether this worker is eased, outside the ring, and not needed there, as all places are taken. */
 bool rdzv_relief_bars(const struct rdzv *st, const struct rdzv_worker *w);

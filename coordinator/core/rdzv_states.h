@@ -5,7 +5,7 @@
 #include "coordinator/core/rdzv_turn.h"
 #include "coordinator/core/rdzv_types.h"
 
-/* In capital letters, as in docs/protocol.md. */
+/* The name is in capital letters, as in docs/protocol.md. */
 const char *rdzv_state_name(enum rdzv_state state);
 
 /* Whether the table has an edge from one to the other. */

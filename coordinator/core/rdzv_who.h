@@ -38,8 +38,8 @@ bool rdzv_all_finished(const struct rdzv *st); /* all members said so, and are h
 /* With so many workers no more are worth waiting for. Where nobody says who is expected
  * (settings.unsupervised) what is known is how many there were to be. */
 bool rdzv_at_target(const struct rdzv *st, int workers);
-/* For an unsupervised coordinator: somebody is here who is no candidate yet, or the job is not at its target.
- */
+/* Whether somebody is here who is no candidate yet, or the job is not at its target: an unsupervised
+ * coordinator knows no more. */
 bool rdzv_more_may_come(const struct rdzv *st);
 /* Somebody else may become a candidate, as far as is known. */
 bool rdzv_on_its_way(const struct rdzv *st);

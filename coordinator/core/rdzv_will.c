@@ -7,6 +7,7 @@
 #include "common/base/lane_shares.h"
 #include "coordinator/core/rdzv_leave.h"
 #include "coordinator/core/rdzv_machine.h"
+#include "coordinator/core/rdzv_states.h"
 #include "coordinator/core/rdzv_who.h"
 
 /* ---- when ---- */
@@ -79,7 +80,8 @@ static rm_time waits_for_others(const struct rdzv *st)
 /* Who trains no more has nothing to do here. */
 static rm_time due_at(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    RM_ASSERT(w->goes && w->leave_until != RM_NEVER, "a worker goes at no time, in state %d", (int)st->state);
+    RM_ASSERT(w->goes && w->leave_until != RM_NEVER, "a worker goes at no time, in state %s",
+              rdzv_state_name(st->state));
     rm_time held = rdzv_machine_holds_until(st, w);
     if (st->state == RDZV_TRAINING && w->rank < 0)
         return rm_later(st->accounted, held);

@@ -1,3 +1,5 @@
+/* Writes the JSON of a job's Secret, Service, budget of disruptions and NetworkPolicies. plan_act.c puts
+ * it into writes where one is to be made; pod.c takes the metadata from here. */
 #include "operator/core/objects.h"
 
 #include <stdio.h>

@@ -86,7 +86,7 @@ int64_t plan_looks_again_ms(const struct op_plan *plan);
 void plan_print(const struct op_plan *plan, bool bodies, struct str *out);
 
 const char *op_kind_name(enum op_kind kind);
-/* As in the API's paths: "pods". */
+/* The name is that of the API's paths: "pods". */
 const char *op_resource_name(enum op_resource resource);
 
 /* The shell's words to the memo about an action: it was done (true: it had been refused, and the status says

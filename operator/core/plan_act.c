@@ -97,7 +97,7 @@ static void create_key(struct planner *p)
     char name[OP_NAME_MAX];
     if (!p->wants_key)
         return;
-    RM_ASSERT(p->mode == OP_HOLD, "a key for a job that runs (mode %d)", (int)p->mode);
+    RM_ASSERT(p->mode == OP_HOLD, "a key for a job that runs (mode %s)", plan_mode_name(p));
     name_key(p->job->name, p->s->chance, name);
     struct op_action *action =
         plan_add(p, OP_CREATE, OP_SECRETS, name, "the job's programs know each other by it");
@@ -157,7 +157,7 @@ static void apply_service(struct planner *p)
 
 static void apply_around(struct planner *p)
 {
-    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_IDLING, "a Service is made in mode %d", (int)p->mode);
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_IDLING, "a Service is made in mode %s", plan_mode_name(p));
     char name[OP_NAME_MAX];
     const struct op_settings *settings = &p->s->settings;
     struct str budget = str_init(OP_POD_TEXT_MAX), workers = budget, coordinator = budget;
@@ -237,7 +237,7 @@ static void create_worker(struct planner *p, int index)
 
 static void create_pods(struct planner *p)
 {
-    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_IDLING, "pods are made in mode %d", (int)p->mode);
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_IDLING, "pods are made in mode %s", plan_mode_name(p));
     if (p->mode == OP_RUN && !slot_is_live(&p->stored->ring.coordinator))
         return;
     apply_around(p);
@@ -264,7 +264,7 @@ static void try_pod(struct planner *p)
  * less for each new job. */
 static void keep_quiet(struct planner *p)
 {
-    RM_ASSERT(p->mode == OP_HOLD && !*p->trouble, "nothing is told of a job in mode %d", (int)p->mode);
+    RM_ASSERT(p->mode == OP_HOLD && !*p->trouble, "nothing is told of a job in mode %s", plan_mode_name(p));
     p->plan->events_count = 0;
     p->plan->told_sequence = p->s->memo->told_sequence;
     p->plan->told_term = p->s->memo->told_term;
@@ -343,7 +343,7 @@ static void delete_job(struct planner *p)
         plan_wake(p, until);
         return;
     }
-    RM_ASSERT(p->mode == OP_DONE, "a job is deleted in mode %d", (int)p->mode);
+    RM_ASSERT(p->mode == OP_DONE, "a job is deleted in mode %s", plan_mode_name(p));
     struct op_action *action =
         plan_add(p, OP_DELETE, OP_JOBS, p->job->name, "ttlSecondsAfterFinished has passed");
     if (action)

@@ -40,7 +40,7 @@ static void check_action(const struct planner *p, int n)
               op_resource_name(a->resource), a->name);
     bool makes_pod = a->kind == OP_CREATE && a->resource == OP_PODS;
     RM_ASSERT(!makes_pod || p->mode == OP_RUN || p->mode == OP_IDLING,
-              "pod %s is made of a job that does not run (mode %d)", a->name, (int)p->mode);
+              "pod %s is made of a job that does not run (mode %s)", a->name, plan_mode_name(p));
 }
 
 /* Two of them would run at once, as far as anybody knows. */

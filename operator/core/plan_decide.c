@@ -32,8 +32,8 @@ static void withdraw(struct op_slot *slot)
         slot->state = OP_SLOT_SKIPPED;
     else if (slot->state == OP_SLOT_PRESENT)
         slot->state = OP_SLOT_ENDED;
-    RM_ASSERT(!slot_is_live(slot), "attempt %d is withdrawn, and wanted (state %d)", slot->attempt,
-              (int)slot->state);
+    RM_ASSERT(!slot_is_live(slot), "attempt %d is withdrawn, and wanted (state %s)", slot->attempt,
+              slot_state_name(slot->state));
 }
 
 static void withdraw_workers(struct planner *p)
@@ -222,7 +222,7 @@ static void shrink_by_one(struct planner *p)
 /* Who is on a machine that may go leaves it as soon as the others are as many as are wanted. */
 static void relieve(struct planner *p)
 {
-    RM_ASSERT(p->mode == OP_RUN, "who may go leaves in mode %d", (int)p->mode);
+    RM_ASSERT(p->mode == OP_RUN, "who may go leaves in mode %s", plan_mode_name(p));
     for (int victim; (victim = least_worth(p, true)) >= 0;) {
         surge_relieve(p, find_live(p, victim));
         withdraw(&p->next.workers.slot[victim]);
@@ -245,8 +245,8 @@ static int resting_places(struct planner *p)
 
 static void grow_by(struct planner *p, int missing)
 {
-    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_IDLING, "%d workers more, in mode %d", missing,
-              (int)p->mode);
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_IDLING, "%d workers more, in mode %s", missing,
+              plan_mode_name(p));
     plan_fence(p);
     if (missing > 0)
         missing -= resting_places(p);
@@ -259,7 +259,7 @@ static void grow_by(struct planner *p, int missing)
 static void decide_workers(struct planner *p)
 {
     RM_ASSERT(p->mode != OP_STOP && p->mode != OP_SUSPEND && p->mode != OP_DONE,
-              "workers of a job that ends (mode %d)", (int)p->mode);
+              "workers of a job that ends (mode %s)", plan_mode_name(p));
     if (p->mode == OP_RUN && !p->finishing)
         relieve(p);
     p->next.workers.surge = surge_decide(p);
@@ -291,8 +291,8 @@ static void decide_coordinator(struct planner *p)
         return;
     }
     allocate(slot);
-    RM_ASSERT(slot->state == OP_SLOT_WANTED, "term %d is wanted, in state %d", slot->attempt,
-              (int)slot->state);
+    RM_ASSERT(slot->state == OP_SLOT_WANTED, "term %d is wanted, in state %s", slot->attempt,
+              slot_state_name(slot->state));
 }
 
 /* Do too few workers have a node, while others wait for the scheduler to find them one? Whoever holds pods
@@ -308,7 +308,7 @@ static bool is_short(const struct planner *p, const struct op_found *found)
 
 static void note_short(struct planner *p)
 {
-    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "too few have a node, in mode %d", (int)p->mode);
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "too few have a node, in mode %s", plan_mode_name(p));
     struct op_found found = find_present(p);
     int64_t *since = &p->next.workers.short_ms;
     if (!is_short(p, &found))
@@ -501,8 +501,8 @@ static bool has_more_to_say(const struct planner *p)
 static void stop_all(struct planner *p)
 {
     withdraw_workers(p);
-    RM_ASSERT(p->mode != OP_RUN && p->mode != OP_HOLD, "all of a job that runs are stopped (mode %d)",
-              (int)p->mode);
+    RM_ASSERT(p->mode != OP_RUN && p->mode != OP_HOLD, "all of a job that runs are stopped (mode %s)",
+              plan_mode_name(p));
     if (plan_live(p->stored) == 0 && !find_any_alive(p, OP_WORKER) && !has_more_to_say(p))
         withdraw(&p->next.ring.coordinator);
 }
@@ -510,7 +510,7 @@ static void stop_all(struct planner *p)
 /* The probe comes when all others have ended: until then it would be given one of their places. */
 static bool decide_idle(struct planner *p)
 {
-    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "a job idles in mode %d", (int)p->mode);
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "a job idles in mode %s", plan_mode_name(p));
     if (!idle_goes_on(p))
         return false;
     if (p->mode != OP_RUN)
@@ -545,7 +545,7 @@ static void check_places(struct planner *p)
 
 static void decide_run(struct planner *p)
 {
-    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "a job runs in mode %d", (int)p->mode);
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "a job runs in mode %s", plan_mode_name(p));
     decide_coordinator(p);
     decide_workers(p);
     note_short(p);
@@ -572,7 +572,7 @@ static void note_activity(struct planner *p)
 
 void plan_decide(struct planner *p)
 {
-    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_DONE, "a plan begins in mode %d", (int)p->mode);
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_DONE, "a plan begins in mode %s", plan_mode_name(p));
     p->next.workers.surge = 0;
     if (p->mode == OP_DONE) {
         note_refusal(p);

@@ -58,7 +58,7 @@ static void go_back(struct planner *p)
 
 void plan_fallback(struct planner *p)
 {
-    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "machines are chosen in mode %d", (int)p->mode);
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "machines are chosen in mode %s", plan_mode_name(p));
     int64_t now = p->s->now_ms, until = p->next.spot.last_ms + p->job->fallback.until_ms;
     int after = p->job->prefers_spot ? p->job->fallback.after : 0;
     if (!p->next.spot.fell_ms) {

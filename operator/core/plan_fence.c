@@ -54,7 +54,7 @@ static bool is_stray(const struct planner *p, const struct pod_view *pod)
     return slot && !pod_is_over(pod) && !(slot_is_live(slot) && slot->attempt == pod->attempt);
 }
 
-/* With this plan, and nobody saw how. */
+/* It ends with this plan, and nobody saw how. */
 static bool ends_unseen(const struct planner *p, int index)
 {
     RM_ASSERT(index >= 0 && index < RM_WORKERS_MAX, "worker %d ends unseen", index);

@@ -52,7 +52,7 @@ void plan_take_goodput(struct planner *p, const struct coordinator_view *view)
 
 void plan_end_goodput(struct planner *p)
 {
-    RM_ASSERT(p->mode == OP_DONE, "the time of a job ends in mode %d", (int)p->mode);
+    RM_ASSERT(p->mode == OP_DONE, "the time of a job ends in mode %s", plan_mode_name(p));
     const struct coordinator_view *view = find_coordinator_view(p);
     if (view && view->goodput.known)
         add_term(p, view);

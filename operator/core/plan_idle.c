@@ -54,7 +54,7 @@ static bool is_below_min(const struct planner *p, const struct op_found *found)
 /* 0: not before something else happens. Between two attempts to start nobody has a node. */
 static int64_t begins_at(const struct planner *p)
 {
-    RM_ASSERT(p->next.idle.short_ms, "too few workers since never, in mode %d", (int)p->mode);
+    RM_ASSERT(p->next.idle.short_ms, "too few workers since never, in mode %s", plan_mode_name(p));
     int64_t at = p->next.idle.short_ms + p->job->idle_after_ms,
             settled = p->next.workers.short_ms + SETTLE_MS;
     if (p->next.workers.retry_ms > p->s->now_ms)
@@ -84,7 +84,7 @@ static void begin_idle(struct planner *p, const struct op_found *found)
 
 bool idle_begins(struct planner *p)
 {
-    RM_ASSERT(p->mode == OP_RUN, "a job becomes idle in mode %d", (int)p->mode);
+    RM_ASSERT(p->mode == OP_RUN, "a job becomes idle in mode %s", plan_mode_name(p));
     struct op_found found = find_present(p);
     int64_t *since = &p->next.idle.short_ms;
     if (!p->job->idle_after_ms || !is_below_min(p, &found)) {
@@ -130,7 +130,7 @@ static int64_t barred_until(const struct planner *p, int probe)
  * seen yet is waited for. */
 static void renew(struct planner *p, int probe)
 {
-    RM_ASSERT(p->mode == OP_RUN && p->next.idle.since_ms, "another probe, in mode %d", (int)p->mode);
+    RM_ASSERT(p->mode == OP_RUN && p->next.idle.since_ms, "another probe, in mode %s", plan_mode_name(p));
     int64_t until = barred_until(p, probe);
     bool over = until && p->s->now_ms >= until;
     bool pinned = p->next.idle.base && !p->job->on_demand_base && probe >= 0 && find_live(p, probe);

@@ -158,7 +158,7 @@ static void count(struct planner *p, const struct op_ending *ending)
 /* Also where nobody says who trains. */
 static bool some_train_on(const struct planner *p, const char *type)
 {
-    RM_ASSERT(*type, "who trains on a machine of no type, in mode %d", (int)p->mode);
+    RM_ASSERT(*type, "who trains on a machine of no type, in mode %s", plan_mode_name(p));
     const struct coordinator_view *view = find_coordinator_view(p);
     for (int i = 0; view && i < view->ring_size; i++) {
         const struct op_member *m = &view->member[i];
@@ -380,7 +380,7 @@ static void pin_images(struct planner *p)
 
 void plan_observe(struct planner *p)
 {
-    RM_ASSERT(p->mode == OP_RUN, "a plan begins in mode %d", (int)p->mode);
+    RM_ASSERT(p->mode == OP_RUN, "a plan begins in mode %s", plan_mode_name(p));
     if (condition_is(p->stored, OP_FINISHED)) {
         p->mode = OP_DONE;
         return;

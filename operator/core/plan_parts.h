@@ -46,6 +46,9 @@ struct planner {
     uint64_t trial; /* of a pod of this job, for op_trials_know; 0: not asked */
 };
 
+/* plan_names.c: for the sentences of assertions */
+const char *plan_mode_name(const struct planner *p); /* "IDLING" */
+
 /* plan_find.c: questions about pods */
 const struct node_view *find_node(const struct planner *p, const struct pod_view *pod);
 const struct pod_view *find_worker(const struct planner *p, int index, int attempt);

@@ -40,7 +40,7 @@ static void tell_fence(struct planner *p, const struct coordinator_view *view)
 /* No answer, or one of a coordinator that still looks: the last word stands. */
 void plan_tell_store(struct planner *p, const struct coordinator_view *view)
 {
-    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "a store is told of in mode %d", (int)p->mode);
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "a store is told of in mode %s", plan_mode_name(p));
     if (!view || !p->job->has_store)
         return;
     if (*view->store.why)

@@ -150,7 +150,8 @@ bool surge_is_uneasy(const struct planner *p, int index)
 /* Of those who leave by themselves the job is told how many more it is to have, not asked. */
 int surge_decide(const struct planner *p)
 {
-    RM_ASSERT(p->mode != OP_DONE && p->job->surge >= 0, "%d more in mode %d", p->job->surge, (int)p->mode);
+    RM_ASSERT(p->mode != OP_DONE && p->job->surge >= 0, "%d more in mode %s", p->job->surge,
+              plan_mode_name(p));
     int may = 0, will = 0;
     if (p->job->freezes)
         return 0; /* who comes goes on from what who goes leaves behind */

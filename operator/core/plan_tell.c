@@ -72,7 +72,7 @@ static void take_progress(struct planner *p, const struct coordinator_view *view
 static void take_view(struct planner *p, const struct coordinator_view *view)
 {
     RM_ASSERT(view->term == p->stored->ring.coordinator.attempt && p->mode != OP_DONE,
-              "the word of term %d, in mode %d", view->term, (int)p->mode);
+              "the word of term %d, in mode %s", view->term, plan_mode_name(p));
     p->next.ring.generation = view->ring_generation;
     p->next.ring.size = view->ring_size;
     p->next.ring.formed_ms = view->formed_ms / 1000 * 1000;
@@ -230,7 +230,7 @@ static void tell_work(struct planner *p, bool works)
 
 static void tell_ring(struct planner *p, const struct coordinator_view *view)
 {
-    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "a ring is told of in mode %d", (int)p->mode);
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "a ring is told of in mode %s", plan_mode_name(p));
     bool ring = view && view->ring_size > 0, training = ring && view->state == STATUS_TRAINING;
     if (!view && slot_is_live(&p->next.ring.coordinator) && condition_is(p->stored, OP_RING_FORMED))
         return; /* no answer yet, perhaps to a new operator: the last word stands */
@@ -309,7 +309,7 @@ static void describe_ready(const struct planner *p, char *out, size_t size)
 static void tell_waiting(struct planner *p, const struct coordinator_view *view, bool held_up,
                          const struct laggard *laggard)
 {
-    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "a job waits in mode %d", (int)p->mode);
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "a job waits in mode %s", plan_mode_name(p));
     char who[OP_REASON_MAX], since[32], more[RM_WHY_MAX], workers[64];
     describe_ready(p, workers, sizeof workers);
     plan_wake(p, p->s->now_ms + OP_TICK_MS);
@@ -344,7 +344,8 @@ static void tell_waiting(struct planner *p, const struct coordinator_view *view,
 /* Whether its coordinator can be asked at all; what it said last is of no use where it can't. */
 static bool tell_reachable(struct planner *p, const struct coordinator_view *view)
 {
-    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "a coordinator is asked in mode %d", (int)p->mode);
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "a coordinator is asked in mode %s",
+              plan_mode_name(p));
     bool silent = find_silence(p) >= OP_SILENCE_MS;
     const struct op_condition *before = &p->stored->condition[OP_REACHABLE];
     static const char lost[] = "the coordinator gives no answer; status.message says why";
@@ -406,8 +407,8 @@ static const struct pod_view *find_refused(const struct planner *p)
 /* "3 of 4 workers at step 812", and what stands in the way of more. */
 static void say_program(struct planner *p, const struct coordinator_view *view, const char *more)
 {
-    RM_ASSERT(p->job->stepless && view->state == STATUS_TRAINING, "job %s runs no program, in state %d",
-              p->job->name, (int)view->state);
+    RM_ASSERT(p->job->stepless && view->state == STATUS_TRAINING, "job %s runs no program, in state %s",
+              p->job->name, status_state_name(view->state));
     char at[48] = "";
     if (p->next.progress.known)
         snprintf(at, sizeof at, ", at step %lld", (long long)p->next.progress.step);
@@ -420,7 +421,7 @@ static void tell_training(struct planner *p, const struct coordinator_view *view
 {
     char more[OP_MESSAGE_MAX] = "";
     const struct pod_view *refused = find_refused(p);
-    RM_ASSERT(view->state == STATUS_TRAINING, "training is told in state %d", (int)view->state);
+    RM_ASSERT(view->state == STATUS_TRAINING, "training is told in state %s", status_state_name(view->state));
     tell_resting(p, more, sizeof more);
     if (*view->outage)
         snprintf(more, sizeof more, "; the store does not take the newest checkpoint: %s", view->outage);
@@ -442,7 +443,7 @@ static void tell_training(struct planner *p, const struct coordinator_view *view
 
 static void tell_running(struct planner *p)
 {
-    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "a job runs in mode %d", (int)p->mode);
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "a job runs in mode %s", plan_mode_name(p));
     struct laggard laggard = {0};
     bool held_up = find_laggard(p, &laggard);
     const struct coordinator_view *view = find_coordinator_view(p);
@@ -474,7 +475,7 @@ static void forget_word(struct planner *p, enum op_condition_type type, const ch
 
 static void no_ring(struct planner *p, const char *reason, const char *message)
 {
-    RM_ASSERT(p->mode != OP_RUN && p->mode != OP_HOLD, "no ring of a job in mode %d: %s", (int)p->mode,
+    RM_ASSERT(p->mode != OP_RUN && p->mode != OP_HOLD, "no ring of a job in mode %s: %s", plan_mode_name(p),
               reason);
     p->next.ring.size = 0;
     memset(p->next.ring.member, 0, sizeof p->next.ring.member);
@@ -488,7 +489,7 @@ static void no_ring(struct planner *p, const char *reason, const char *message)
 
 static bool all_gone(const struct planner *p)
 {
-    RM_ASSERT(p->mode == OP_STOP || p->mode == OP_SUSPEND, "all have gone in mode %d", (int)p->mode);
+    RM_ASSERT(p->mode == OP_STOP || p->mode == OP_SUSPEND, "all have gone in mode %s", plan_mode_name(p));
     return plan_live(p->stored) == 0 && !slot_is_live(&p->stored->ring.coordinator) &&
            plan_live(&p->next) == 0 && !slot_is_live(&p->next.ring.coordinator) &&
            !find_any_alive(p, OP_WORKER) && !find_any_alive(p, OP_COORDINATOR);
@@ -496,7 +497,7 @@ static bool all_gone(const struct planner *p)
 
 static const char *how_it_ends(const struct planner *p)
 {
-    RM_ASSERT(p->mode != OP_RUN && p->mode != OP_HOLD, "a job in mode %d ends", (int)p->mode);
+    RM_ASSERT(p->mode != OP_RUN && p->mode != OP_HOLD, "a job in mode %s ends", plan_mode_name(p));
     if (p->job->freezes)
         return "a snapshot of the program's processes is made, and the worker ends";
     return p->job->stepless ? "the program's processes are told to end, and the workers with them"
@@ -505,7 +506,7 @@ static const char *how_it_ends(const struct planner *p)
 
 static void tell_suspend(struct planner *p)
 {
-    RM_ASSERT(p->mode == OP_SUSPEND && p->pauses, "a job pauses in mode %d", (int)p->mode);
+    RM_ASSERT(p->mode == OP_SUSPEND && p->pauses, "a job pauses in mode %s", plan_mode_name(p));
     char budget[RM_WHY_MAX], more[RM_WHY_MAX];
     if (!all_gone(p)) {
         set_truth(p, OP_SUSPENDED, false, "Suspending", how_it_ends(p));
@@ -535,7 +536,7 @@ static void tell_suspend(struct planner *p)
 /* The coordinator is the last one to end. */
 static void tell_idle(struct planner *p)
 {
-    RM_ASSERT(p->mode == OP_IDLING && p->next.idle.since_ms, "a job is idle in mode %d", (int)p->mode);
+    RM_ASSERT(p->mode == OP_IDLING && p->next.idle.since_ms, "a job is idle in mode %s", plan_mode_name(p));
     char said[OP_MESSAGE_MAX];
     struct laggard laggard = {0};
     idle_say(p, said, sizeof said);
@@ -559,8 +560,8 @@ static void tell_not_idle(struct planner *p)
 
 static void tell_stop(struct planner *p)
 {
-    RM_ASSERT(p->mode == OP_STOP && condition_is(&p->next, OP_STOPPING), "a job stops in mode %d",
-              (int)p->mode);
+    RM_ASSERT(p->mode == OP_STOP && condition_is(&p->next, OP_STOPPING), "a job stops in mode %s",
+              plan_mode_name(p));
     struct op_condition why = p->next.condition[OP_STOPPING];
     if (all_gone(p))
         plan_finish(p, false, why.reason, why.message);
@@ -570,7 +571,7 @@ static void tell_stop(struct planner *p)
 
 static void tell_end(struct planner *p)
 {
-    RM_ASSERT(p->mode == OP_DONE, "a job ends in mode %d", (int)p->mode);
+    RM_ASSERT(p->mode == OP_DONE, "a job ends in mode %s", plan_mode_name(p));
     bool complete = condition_is(&p->next, OP_COMPLETE);
     const struct op_condition *c = &p->next.condition[complete ? OP_COMPLETE : OP_FAILED];
     bool just_now = !condition_is(p->stored, OP_FINISHED);
@@ -593,7 +594,8 @@ static void tell_end(struct planner *p)
 /* What is to go, and may not, stands behind what is said of a job that comes to its end. */
 static void add_trouble(struct planner *p)
 {
-    RM_ASSERT(p->mode != OP_RUN && p->mode != OP_HOLD, "a job in mode %d comes to its end", (int)p->mode);
+    RM_ASSERT(p->mode != OP_RUN && p->mode != OP_HOLD, "a job in mode %s comes to its end",
+              plan_mode_name(p));
     char said[OP_MESSAGE_MAX], trouble[OP_REFUSAL_MAX];
     if (!*p->trouble)
         return;

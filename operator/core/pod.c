@@ -301,9 +301,9 @@ static bool has_own_key(const struct js *container)
            named(env, "AWS_SESSION_TOKEN");
 }
 
-/* As environment, and as files: a container's environment stays as it began, and a key that was mistyped or
- * has been changed since would be wrong until each pod is made anew. Without the Secret the pod waits for it
- * by the environment, with a sentence that names it. */
+/* They come as environment, and as files: a container's environment stays as it began, and a key that was
+ * mistyped or has been changed since would be wrong until each pod is made anew. Without the Secret the pod
+ * waits for it by the environment, with a sentence that names it. */
 static void set_credentials(const struct making *m, struct js *container)
 {
     const char *name = js_as_string(read_at(m->job_spec, "checkpoint.secretRef.name"));
@@ -493,7 +493,7 @@ static void set_saves(const struct job_status *status, struct js *container)
     part_variable(container, "RINGMASTER_POD_SAVES", saves);
 }
 
-/* In its environment and not on its command line: a job's image may be older than this operator. */
+/* It stands in its environment and not on its command line: a job's image may be older than this operator. */
 static void set_what_job(const struct making *m, struct js *container, const struct op_spec *spec)
 {
     char identity[OP_NAME_MAX], port[16];

@@ -13,7 +13,7 @@
 enum {
     OP_COORDINATOR_PORT = 7070,
     OP_WORKER_METRICS_PORT = 7071,
-    /* Not that of a worker: with hostNetwork both may be on one node. */
+    /* It is not that of a worker: with hostNetwork both may be on one node. */
     OP_COORDINATOR_METRICS_PORT = 7072,
     OP_WORKER_GRACE_S = 120, /* at least */
     OP_RESERVE_S = 15, /* more for the agent than for its program, and for the coordinator than for both */

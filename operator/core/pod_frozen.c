@@ -1,3 +1,5 @@
+/* What a job with checkpoint.process needs of its workers' pods: refuses a template that can't be (job.c,
+ * before any pod), gives the container its rights and a place for images (pod.c). */
 #include "operator/core/pod_frozen.h"
 
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* Copies from the workers' template into a coordinator's pod what its store, its network and its place
+ * among nodes need. pod.c calls it while it makes that pod. */
 #include "operator/core/pod_inherit.h"
 
 #include <stdbool.h>

@@ -1,3 +1,5 @@
+/* Reads Kubernetes' quantities, adds them up over a pod's containers, and says what share of a machine
+ * they are. view.c reads nodes and pods by it; plan_meter.c shares out a machine's price. */
 #include "operator/core/resources.h"
 
 #include <ctype.h>

@@ -74,7 +74,7 @@ def test_a_verb_of_many_functions_has_its_noun():
     show(rules.check_names(ROOT))
 
 
-def test_a_comment_that_begins_with_a_genitive_is_a_sentence():
+def test_a_comment_that_begins_with_a_genitive_or_a_preposition_is_a_sentence():
     show(rules.check_comments(ROOT))
 
 

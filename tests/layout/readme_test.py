@@ -77,6 +77,21 @@ def test_what_is_said_of_the_picture_is_what_it_shows_and_how_it_was_made():
     assert f"--drill kill:1@{killed} --drill join@{joined} " in (ROOT / "tools/quickstart").read_text(encoding="utf-8")
 
 
+def hops(readme, architecture):
+    """The link of the README that asks it, and the file in bold of the walk that it leads to; None where a hop is missing."""
+    link = re.search(r"\[[^]]*what happens when a worker is told to go[^]]*\]\(docs/architecture\.md#([a-z-]+)\)", readme)
+    heads = {head.lower().replace(" ", "-"): at.end() for at in re.finditer(r"^## (.*)$", architecture, re.M) for head in at.groups()}
+    walk = re.match(r".*?^\* \*\*A worker is told to go\*\*.*?\*\*`([\w/.]+)`", architecture[heads[link[1]]:], re.S | re.M) if link and link[1] in heads else None
+    return walk and walk[1]
+
+
+def test_who_asks_what_happens_when_a_worker_is_told_to_go_is_there_in_three_hops():
+    architecture = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    assert hops(README, architecture) == "coordinator/core/rdzv_leave.c"
+    assert hops(README.replace("told to go", "lost"), architecture) is None
+    assert hops(README, architecture.replace("## Six walks", "## Walks")) is None
+
+
 def test_a_newcomer_is_done_with_it_soon():
     assert len(README.splitlines()) <= LONGEST
     assert README.index("    tools/quickstart ") < README.index("    tools/check ") < README.index("(docs/run.svg)") < README.index("| torchrun |")

@@ -253,9 +253,10 @@ def test_a_bare_verb_stays_where_its_name_is_hashed_into_a_numerics_id(tree):
 
 def test_a_comment_without_a_subject_is_found(tree):
     root = tree("agent/app.c", "/* Of a program nobody knows more. */\nint a;\n/* Of the pieces\n * before this one. */\nint b;\nint c; /* Of b. */\n")
-    tree("agent/app.h", "/* The pieces of it. */\n/* Or what it started: all. */\nint d;\n")
+    tree("agent/app.h", "/* The pieces of it. */\n/* Or what it started: all. */\nint d;\n/* In it all are. */\n/* With the lock held. */\nint e;\n")
     only(rules.check_comments(root)[:1], 'agent/app.c:3: "Of the pieces before this one"')
-    only(rules.check_comments(root)[1:], 'agent/app.h:2: "Or what it started"')
+    only(rules.check_comments(root)[1:2], 'agent/app.h:2: "Or what it started"')
+    only(rules.check_comments(root)[2:], 'agent/app.h:5: "With the lock held"')
 
 
 def test_an_action_with_a_message_by_value_is_found(tree):

@@ -3,7 +3,11 @@
 As in rules.py, which they stand on; told_test.py holds the tree to them and plants violations.
 """
 
+import concurrent.futures
+import json
+import os
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -114,6 +118,25 @@ def check_tags(root):
     return wrong
 
 
+# A word with two meanings, which the glossary has with their places: where it means the one, and where the other.
+TWO_MEANINGS = {"snapshot": (rules.STATES_SNAPSHOT, rules.PROCESSES_SNAPSHOT)}
+
+
+def check_meanings(root):
+    """A name with such a word, and another one beside it, is of one of its two places."""
+    wrong = []
+    for word, places in TWO_MEANINGS.items():
+        found = [{}, {}]
+        for path in rules.sources(root):
+            of = next((i for i, place in enumerate(places) if re.match(place, path)), None)
+            text = rules.without_comments((Path(root) / path).read_text()) if of is not None else ""
+            for name in set(re.findall(r"[A-Za-z]\w*", text)):
+                if word in name.lower().split("_") and name.lower() != word:
+                    found[of].setdefault(name, path)
+        wrong += [f"{found[1][name]}: {name} has another {word} in it than {found[0][name]}" for name in sorted(set(found[0]) & set(found[1]))]
+    return wrong
+
+
 SENTENCE = re.compile(r'\bRM_ASSERT\(((?:[^"()]|\((?:[^()"]|\([^()]*\))*\)|"(?:\\.|[^"\\])*")*)\);', re.S)
 
 
@@ -127,17 +150,22 @@ def check_sentences(root):
             said = "".join(re.findall(r'"((?:\\.|[^"\\])*)"', match[1]))
             if "%" not in said and said not in BARE:
                 wrong.append(f"{path}:{line}: \"{said}\" has no value in it")
-            if re.search(r"\bstate %d", said) and path.startswith(NAMED_STATES) and path not in BEFORE_NAMES:
+            named = path.startswith(NAMED_STATES) and path not in BEFORE_NAMES and not CHECKS_NUMBER.search(match[1])
+            if named and (NUMBERED.search(said) or NUMBER_OF.search(match[1])):
                 wrong.append(f"{path}:{line}: \"{said}\": that state has a name")
     return wrong
 
 
 # Of trainer/core, whose file has not one line of room.
 BARE = {"a step is told, and none is held", "memory is waited for that nobody reads"}
-# Where states have names; rdzv_state_name, and state_name of a launcher.
-NAMED_STATES = ("coordinator/core/", "agent/launch/core/")
-# They stand below the names of states in layers.txt; rdzv_will.c alone is still to be brought in line.
-BEFORE_NAMES = {"coordinator/core/rdzv_invariants.c", "coordinator/core/rdzv_goodput.c", "coordinator/core/rdzv_states.c", "coordinator/core/rdzv_will.c"}
+# Where states, modes, stages and commands have names: rdzv_state_name, state_name of a launcher, agent_trainer_name, elastic_mode_name, plan_mode_name.
+NAMED_STATES = ("coordinator/core/", "agent/core/", "agent/launch/core/", "trainer/core/", "trainer/engine/", "operator/core/")
+# One of them by its number: as the sentence says, or as the value that it is given.
+NUMBERED = re.compile(r"\b(?:state|mode|stage|command|phase) %d")
+NUMBER_OF = re.compile(r"\(int\)(?:[\w\[\]]+(?:->|\.))*(?:state|mode|stage|running|command|phase|connection|trainer|outcome)\b(?!\.)")
+CHECKS_NUMBER = re.compile(r"\A\s*\(unsigned\)")  # that it is one that has a name
+# They stand below the names of states in layers.txt.
+BEFORE_NAMES = {"coordinator/core/rdzv_invariants.c", "coordinator/core/rdzv_goodput.c", "coordinator/core/rdzv_states.c"}
 
 
 def check_fuzz_targets(root):
@@ -147,6 +175,34 @@ def check_fuzz_targets(root):
     told = set(re.findall(r"^\| `(\w+)` \|", section, re.M))
     return [f"docs/testing.md: lacks the fuzzer's target {name}" for name in sorted(there - told)] + \
            [f"docs/testing.md: there is no target {name} of the fuzzer" for name in sorted(told - there)]
+
+
+MANY_WORKERS = 256  # of which common/base/limits.h says that it is tried
+
+
+def compile_with_many(entry):
+    """The first thing that the compiler has against a file where a job may have so many workers; None. As the build compiles it, without an object."""
+    words = shlex.split(entry["command"])
+    if Path(words[0]).name == "ccache":
+        del words[0]
+    at = words.index("-o")
+    del words[at:at + 2]
+    done = subprocess.run([*words, "-fsyntax-only", f"-DRM_WORKERS_MAX={MANY_WORKERS}"], cwd=entry["directory"], text=True, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return done.returncode and next((line for line in done.stdout.splitlines() if "error" in line), done.stdout)
+
+
+def check_many_workers(root, build):
+    """Each file of the programs compiles where a job may have more workers than are tested: no mask, no table and no text is made for 64 alone."""
+    root, entries = Path(root).resolve(), {}
+    for entry in json.loads((Path(build) / "compile_commands.json").read_text()):
+        path = Path(entry["file"])
+        if path.is_relative_to(root) and path.relative_to(root).parts[0] in rules.SOURCE_FOLDERS and "RM_WORKERS_MAX" not in entry["command"]:
+            entries.setdefault(str(path.relative_to(root)), entry)
+    with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        found = zip(sorted(entries), pool.map(compile_with_many, (entries[path] for path in sorted(entries))))
+        wrong = [f"{path}: does not compile for {MANY_WORKERS} workers: {why}" for path, why in found if why]
+    return wrong if entries else [f"{build}: compiles no file of the programs"]
 
 
 # For whoever looks into a pod, or a user's program that says where it is: nothing of ours reads them.

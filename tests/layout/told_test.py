@@ -1,5 +1,7 @@
 """What comments and pages say of the tree is true of it (told.py), and each rule finds what it is for."""
 
+import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import pytest
 import told
 
 ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("RINGMASTER_BIN", ROOT / "build/test/bin")).parent
 
 
 def show(wrong):
@@ -90,6 +93,17 @@ def test_a_struct_of_two_headers_is_found(tree):
     assert told.check_tags(root) == ["common/os/pool.h: pool is also what common/notice/pool.h has"]
 
 
+def test_a_word_of_two_meanings_has_each_in_its_place():
+    show(told.check_meanings(ROOT))
+
+
+def test_a_name_in_both_places_of_such_a_word_is_found(tree):
+    tree("trainer/engine/a.c", "int snapshot_free; struct snapshot *s;\n")
+    tree("agent/freeze/b.c", "int snapshot_tool; struct snapshot *s;\n")
+    root = tree("agent/snapshot/c.c", "int snapshot_free; /* snapshot_tool */\n")
+    assert told.check_meanings(root) == ["agent/snapshot/c.c: snapshot_free has another snapshot in it than trainer/engine/a.c"]
+
+
 def test_assertions_say_values_and_names():
     show(told.check_sentences(ROOT))
 
@@ -97,9 +111,13 @@ def test_assertions_say_values_and_names():
 def test_an_assertion_without_a_value_or_a_name_is_found(tree):
     tree("coordinator/core/ring.c", 'void f(struct rdzv *st)\n{\n    RM_ASSERT(st->state == GO(1), "in state %d", (int)st->state);\n'
          '    RM_ASSERT(st->world > 0, "a ring "\n              "of %d", st->world);\n}\n')
+    tree("operator/core/plan.c", 'void f(struct planner *p)\n{\n    RM_ASSERT(p->mode == 1, "in mode %d", (int)p->mode);\n    RM_ASSERT((unsigned)p->mode < 3, "mode %d", (int)p->mode);\n}\n')
+    tree("trainer/engine/b.c", 'void f(struct b *b)\n{\n    RM_ASSERT(b, "it is given %d of %d", b->mode.count, (int)b->side[1].command);\n}\n')
     root = tree("agent/core/a.c", 'void f(int a)\n{\n    RM_ASSERT(a > 0 && (a < 9), "it is wrong");\n}\n')
     assert told.check_sentences(root) == ['agent/core/a.c:3: "it is wrong" has no value in it',
-                                          'coordinator/core/ring.c:3: "in state %d": that state has a name']
+                                          'coordinator/core/ring.c:3: "in state %d": that state has a name',
+                                          'operator/core/plan.c:3: "in mode %d": that state has a name',
+                                          'trainer/engine/b.c:3: "it is given %d of %d": that state has a name']
 
 
 def test_the_fuzzers_targets_are_told():
@@ -110,6 +128,23 @@ def test_a_target_of_the_fuzzer_that_nobody_tells_of_is_found(tree):
     tree("tests/fuzz/new_fuzz.c", "")
     root = tree("docs/testing.md", "\n## Fuzzing\n\n| target | parses |\n|---|---|\n| `old` | x |\n\nFound so:\n\n| `x/y` | z |\n")
     assert told.check_fuzz_targets(root) == ["docs/testing.md: lacks the fuzzer's target new", "docs/testing.md: there is no target old of the fuzzer"]
+
+
+def test_all_compiles_for_more_workers_than_are_tested():
+    show(told.check_many_workers(ROOT, BUILD))
+
+
+def test_what_is_made_for_sixty_four_workers_alone_is_found(tree):
+    tree("common/base/fine.c", "int ring[RM_WORKERS_MAX];\n")
+    tree("tests/mask_test.c", "_Static_assert(RM_WORKERS_MAX <= 64, \"a mask\");\n")
+    root = tree("agent/core/mask.c", "_Static_assert(RM_WORKERS_MAX <= 64, \"a mask\");\n")
+    entries = [{"directory": str(root), "file": str(root / path), "command": f"ccache gcc -o out.o -c {root / path}"}
+               for path in ("common/base/fine.c", "tests/mask_test.c", "agent/core/mask.c")]
+    tree("compile_commands.json", json.dumps(entries))
+    wrong = told.check_many_workers(root, root)
+    assert len(wrong) == 1 and wrong[0].startswith("agent/core/mask.c: does not compile for 256 workers: ") and "a mask" in wrong[0], wrong
+    tree("compile_commands.json", "[]")
+    assert told.check_many_workers(root, root) == [f"{root}: compiles no file of the programs"]
 
 
 def test_what_the_operator_tells_its_pods_is_read_there():

@@ -217,7 +217,7 @@ struct backend {
     bool aims; /* an update may leave the state in memory that is shared with others (state_add_spare) */
     bool kept; /* memory gave what was left on the shelf, and attach has found nothing wrong with it */
     char found[RM_WHY_MAX]; /* by attach: what was left, or why nothing is used or can be; "": nothing was */
-    int64_t image_bytes;    /* the state is one array, an image of so many bytes; 0: params, m and v */
+    int64_t image_bytes;    /* the state is one array, an image of so many bytes; 0: a model's (arrays.h) */
 };
 
 #endif

@@ -34,7 +34,8 @@ struct board_page {
     _Alignas(64) atomic_ullong given; /* what this rank adds of so many lies on the board */
     atomic_ullong summed;             /* of so many its own block there is the sum of all ranks */
     atomic_ullong taken;              /* of so many it has everything: their room may be used again */
-    /* Not 0: it sleeps, for the so-manieth time, until one of the others' counters is what it wants. */
+    /* Where it is not 0 it sleeps, for the so-manieth time, until one of the others' counters is what it
+     * wants. */
     _Alignas(64) atomic_ullong asleep;
     atomic_ullong wants_given, wants_summed, wants_taken;
     _Alignas(64) struct board_said said[2]; /* by round, even and odd: nobody is two ahead of another */

@@ -52,7 +52,7 @@ static void sum_all(struct group *g, int n)
     }
 }
 
-/* With the lock held. */
+/* Called with the lock held. */
 static int wait_for_all(struct member *m, int n, int *ret_peer, struct error *err)
 {
     struct group *g = m->group;
@@ -91,7 +91,7 @@ static int local_reduce(struct collective *self, const struct collective_segment
     return rc;
 }
 
-/* With the lock held. */
+/* Called with the lock held. */
 static void leave_group(struct member *m)
 {
     if (m->group->gone < 0)

@@ -1,3 +1,5 @@
+/* TCP and Unix sockets for threads that may block: each wait ends with the deadline or the abort flag that
+ * it is given. Ring, data port and state transfer (trainer/io) make and use their connections by it. */
 #include "trainer/collective/socket.h"
 
 #include <errno.h>

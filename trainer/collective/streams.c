@@ -1,3 +1,6 @@
+/* One collective over several rings: a large sum is cut into as many parts, each reduced on a thread of
+ * its own, and the failure of one ends all. ring_join.c makes it where a ring has more than one connection
+ * between two ranks. */
 #include "trainer/collective/streams.h"
 
 #include <pthread.h>

@@ -23,7 +23,7 @@ int streams_open(struct streams **ret, int count, struct abort_flag *abort, int6
 struct abort_flag *streams_flag(struct streams *s, int stream);
 /* Each ring in turn, `ret` once all are there; owns them from here on, also where it fails. */
 void streams_add(struct streams *s, struct collective *ring);
-/* As a collective: it is freed by that one's close. All rings are there. */
+/* Makes a collective of it, which is freed by that one's close. All rings are there. */
 struct collective *streams_collective(struct streams *s);
 /* What has been added so far, where the rest is not to be had. */
 void streams_free(struct streams *s);

@@ -53,7 +53,7 @@ static bool due(int64_t every, int64_t step, int64_t done)
     return every > 0 && step > 0 && step % every == 0 && step > done;
 }
 
-/* Not after the last step: what is saved then is asked for. */
+/* None is due after the last step: what is saved then is asked for. */
 static bool snapshot_due_at(const struct elastic *st, int64_t step, int64_t saved)
 {
     RM_ASSERT(step >= 0, "step %" PRId64 " is saved", step);
@@ -63,8 +63,8 @@ static bool snapshot_due_at(const struct elastic *st, int64_t step, int64_t save
 void elastic_begin(struct elastic *st, struct elastic_out *out, enum elastic_command command)
 {
     struct elastic_action *a = add_action(out, ELASTIC_RUN);
-    RM_ASSERT(st->running == CMD_NONE && command != CMD_NONE, "command %d is begun while %d runs",
-              (int)command, (int)st->running);
+    RM_ASSERT(st->running == CMD_NONE && command != CMD_NONE, "command %s is begun while %s runs",
+              elastic_command_name(command), elastic_running_name(st));
     a->command = command;
     a->form = command == CMD_LISTEN ? &st->listen : &st->form;
     a->loaded = &st->loaded;
@@ -95,8 +95,8 @@ static struct message *fault(struct elastic *st, struct elastic_out *out, enum m
 static void fault_blamed(struct elastic *st, struct elastic_out *out, const struct elastic_result *r)
 {
     struct message *m = fault(st, out, r->code == ERR_DATA ? FAULT_DATA : FAULT_MACHINE, -1, r->text);
-    RM_ASSERT(r->outcome == OUTCOME_FAILED, "command %d is blamed with outcome %d", (int)r->command,
-              (int)r->outcome);
+    RM_ASSERT(r->outcome == OUTCOME_FAILED, "command %s is blamed with outcome %s",
+              elastic_command_name(r->command), elastic_outcome_name(r->outcome));
     m->fault.class = r->class;
     m->fault.person = r->person;
     m->fault.exit_code = error_exit_code(r->code);
@@ -105,7 +105,8 @@ static void fault_blamed(struct elastic *st, struct elastic_out *out, const stru
 /* Of a source that holds something else than was agreed the connection is well. */
 static void fault_of_peer(struct elastic *st, struct elastic_out *out, const struct elastic_result *r)
 {
-    RM_ASSERT(r->outcome == OUTCOME_PEER, "a peer is blamed with outcome %d", (int)r->outcome);
+    RM_ASSERT(r->outcome == OUTCOME_PEER, "a peer is blamed with outcome %s",
+              elastic_outcome_name(r->outcome));
     bool source = r->class == CLASS_SOURCE;
     struct message *m = fault(st, out, source ? FAULT_LINEAGE : FAULT_RING, r->peer, r->text);
     m->fault.class = source ? CLASS_SOURCE : CLASS_UNKNOWN;
@@ -132,8 +133,8 @@ static void abort_running(struct elastic *st, struct elastic_out *out)
 static void report_stopped(struct elastic *st, struct elastic_out *out)
 {
     struct message *m = elastic_say(st, out, MSG_STOPPED);
-    RM_ASSERT(st->stop_pending && st->running == CMD_NONE, "it stopped while command %d runs",
-              (int)st->running);
+    RM_ASSERT(st->stop_pending && st->running == CMD_NONE, "it stopped while command %s runs",
+              elastic_running_name(st));
     m->stopped.round = st->stop.round;
     m->stopped.state = st->state;
     m->stopped.update_step = st->update_step;
@@ -192,7 +193,7 @@ static bool choose_way(struct elastic *st, char *why, size_t size)
 static void start_form(struct elastic *st, struct elastic_out *out)
 {
     RM_ASSERT(st->mode == MODE_IDLE && st->next_set && st->stage == STAGE_NONE,
-              "a ring is begun in mode %d, stage %d", (int)st->mode, (int)st->stage);
+              "a ring is begun in mode %s, stage %s", elastic_mode_name(st), elastic_stage_name(st));
     message_copy(&st->form, &st->next);
     st->next_set = false;
     st->generation = st->form.generation;
@@ -215,7 +216,7 @@ static void start_form(struct elastic *st, struct elastic_out *out)
 static void set_dues(struct elastic *st, int64_t evaluated, int64_t saved)
 {
     int64_t step = st->state.step;
-    RM_ASSERT(st->mode == MODE_TRAIN && st->state.held, "it trains on in mode %d", (int)st->mode);
+    RM_ASSERT(st->mode == MODE_TRAIN && st->state.held, "it trains on in mode %s", elastic_mode_name(st));
     st->evaluate_due = due(st->settings.evaluation_every, step, evaluated);
     st->snapshot_due = snapshot_due_at(st, step, saved);
 }
@@ -252,7 +253,8 @@ static void next_in_training(struct elastic *st, struct elastic_out *out)
     const struct msg_form *f = &st->form.form;
     bool last = st->state.step >= st->settings.steps;
     RM_ASSERT(st->running == CMD_NONE && st->state.held,
-              "what comes after step %" PRId64 " while command %d runs", st->state.step, (int)st->running);
+              "what comes after step %" PRId64 " while command %s runs", st->state.step,
+              elastic_running_name(st));
     if (st->stage == STAGE_COMPUTED) {
         elastic_begin(st, out, CMD_EXCHANGE);
     } else if (st->stage == STAGE_UNFIT) {
@@ -278,8 +280,8 @@ static void next_in_training(struct elastic *st, struct elastic_out *out)
 
 static void next_save(struct elastic *st, struct elastic_out *out)
 {
-    RM_ASSERT(st->save_pending && st->running == CMD_NONE, "it saves while command %d runs",
-              (int)st->running);
+    RM_ASSERT(st->save_pending && st->running == CMD_NONE, "it saves while command %s runs",
+              elastic_running_name(st));
     if (st->snapshot_busy) {
         want_snapshot_memory(st, out);
         return;
@@ -293,8 +295,8 @@ static void next_save(struct elastic *st, struct elastic_out *out)
 
 static void next_transfer(struct elastic *st, struct elastic_out *out)
 {
-    RM_ASSERT(st->mode == MODE_STATE && st->transfer != CMD_NONE, "a state is fetched by no way, in mode %d",
-              (int)st->mode);
+    RM_ASSERT(st->mode == MODE_STATE && st->transfer != CMD_NONE, "a state is fetched by no way, in mode %s",
+              elastic_mode_name(st));
     if (st->load_busy || (st->transfer == CMD_LOAD && !st->loaded_set))
         return; /* the agent reads a checkpoint, maybe to where the state belongs */
     elastic_begin(st, out, st->transfer);
@@ -304,13 +306,14 @@ static void next_transfer(struct elastic *st, struct elastic_out *out)
 static void drop_pass(struct elastic *st)
 {
     RM_ASSERT(st->running == CMD_NONE && st->stage != STAGE_DECIDED,
-              "a pass is dropped in stage %d, while command %d runs", (int)st->stage, (int)st->running);
+              "a pass is dropped in stage %s, while command %s runs", elastic_stage_name(st),
+              elastic_running_name(st));
     st->discarded = st->discarded || st->stage != STAGE_NONE;
     st->stage = STAGE_NONE;
 }
 
-/* With both threads idle: ends a step that is made, answers a stop, obeys a newer form, or starts what comes
- * next. */
+/* Where both threads are idle it ends a step that is made, answers a stop, obeys a newer form, or starts what
+ * comes next. */
 static void advance(struct elastic *st, struct elastic_out *out)
 {
     if (st->running != CMD_NONE)
@@ -361,7 +364,7 @@ static void ask_shares(struct elastic *st, struct worker_set missing, struct ela
 
 static void after_transfer(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
 {
-    RM_ASSERT(st->mode == MODE_STATE, "a state is fetched in mode %d", (int)st->mode);
+    RM_ASSERT(st->mode == MODE_STATE, "a state is fetched in mode %s", elastic_mode_name(st));
     st->state_time += r->took;
     if (r->outcome == OUTCOME_OK) {
         st->transfer = CMD_NONE;
@@ -391,7 +394,8 @@ static void after_connect(struct elastic *st, const struct elastic_result *r, st
 static void after_lanes(struct elastic *st, const struct elastic_result *r)
 {
     made_add(&st->made, r);
-    RM_ASSERT(st->stage == STAGE_NONE || st->stage == STAGE_UNFIT, "lanes in stage %d", (int)st->stage);
+    RM_ASSERT(st->stage == STAGE_NONE || st->stage == STAGE_UNFIT, "lanes in stage %s",
+              elastic_stage_name(st));
     st->stage = r->outcome == OUTCOME_OK ? STAGE_COMPUTED : STAGE_NONE;
     st->discarded = st->discarded || r->outcome != OUTCOME_OK;
 }
@@ -415,7 +419,7 @@ static void states_differ(struct elastic *st, const struct elastic_result *r, st
 static void after_exchange(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
 {
     made_add(&st->made, r);
-    RM_ASSERT(st->stage == STAGE_COMPUTED, "words go round in stage %d", (int)st->stage);
+    RM_ASSERT(st->stage == STAGE_COMPUTED, "words go round in stage %s", elastic_stage_name(st));
     st->stage = r->outcome == OUTCOME_OK        ? STAGE_DECIDED
                 : r->outcome == OUTCOME_RESCALE ? STAGE_UNFIT
                                                 : STAGE_NONE;
@@ -431,7 +435,8 @@ static void after_exchange(struct elastic *st, const struct elastic_result *r, s
 
 static void after_compare(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
 {
-    RM_ASSERT(!st->compared && st->stage == STAGE_NONE, "states are compared in stage %d", (int)st->stage);
+    RM_ASSERT(!st->compared && st->stage == STAGE_NONE, "states are compared in stage %s",
+              elastic_stage_name(st));
     st->compared = r->outcome == OUTCOME_OK;
     states_differ(st, r, out);
 }
@@ -439,7 +444,7 @@ static void after_compare(struct elastic *st, const struct elastic_result *r, st
 static void after_commit(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
 {
     made_add(&st->made, r);
-    RM_ASSERT(st->stage == STAGE_DECIDED, "a commit in stage %d", (int)st->stage);
+    RM_ASSERT(st->stage == STAGE_DECIDED, "a commit in stage %s", elastic_stage_name(st));
     st->stage = STAGE_NONE;
     st->discarded = st->discarded || r->outcome != OUTCOME_OK;
     if (r->outcome != OUTCOME_OK)
@@ -512,8 +517,8 @@ static void after_failure(struct elastic *st, const struct elastic_result *r, st
 static void command_done(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
 {
     struct msg_state before = st->state;
-    RM_ASSERT(r->command != CMD_NONE && r->command == st->running, "command %d is done, and %d runs",
-              (int)r->command, (int)st->running);
+    RM_ASSERT(r->command != CMD_NONE && r->command == st->running, "command %s is done, and %s runs",
+              elastic_command_name(r->command), elastic_running_name(st));
     st->running = r->followed ? elastic_follows(r) : CMD_NONE;
     st->state = r->state;
     st->update_step = r->update_step;
@@ -710,12 +715,13 @@ static void check_invariants(const struct elastic *st)
     RM_ASSERT(!st->finished || st->state.step == st->settings.steps,
               "finished at step %" PRId64 " of %" PRId64, st->state.step, st->settings.steps);
     RM_ASSERT(st->stage != STAGE_DECIDED || st->running == CMD_COMMIT,
-              "step %" PRId64 " is made, and command %d runs", st->state.step + 1, (int)st->running);
+              "step %" PRId64 " is made, and command %s runs", st->state.step + 1, elastic_running_name(st));
     RM_ASSERT(st->stage == STAGE_NONE || st->mode == MODE_TRAIN || st->running != CMD_NONE,
-              "a pass of step %" PRId64 " is under way in mode %d", st->state.step + 1, (int)st->mode);
+              "a pass of step %" PRId64 " is under way in mode %s", st->state.step + 1,
+              elastic_mode_name(st));
     RM_ASSERT(!st->snapshot_wanted || st->snapshot_busy, "memory is waited for that nobody reads");
     RM_ASSERT(!st->next_set || st->running != CMD_NONE || st->stop_pending || st->mode == MODE_FAULTED,
-              "a newer form waits for nobody in mode %d", (int)st->mode);
+              "a newer form waits for nobody in mode %s", elastic_mode_name(st));
 }
 
 void elastic_step(struct elastic *st, const struct elastic_event *event, struct elastic_out *out)

@@ -192,6 +192,8 @@ enum elastic_command elastic_follows(const struct elastic_result *result);
 /* Whether it waits for others, so that only an abort ends it for sure. */
 bool elastic_waits_for_peers(enum elastic_command command);
 
+const char *elastic_command_name(enum elastic_command command); /* "EXCHANGE" */
+
 /* What it does now, for heartbeats. */
 enum msg_phase elastic_phase(const struct elastic *st);
 int64_t elastic_held_step(const struct elastic *st); /* -1: nothing */

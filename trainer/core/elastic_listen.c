@@ -64,7 +64,8 @@ void elastic_after_listen(struct elastic *st, const struct elastic_result *r, st
 /* What it held before is of no use where others train. */
 void elastic_listen_on(struct elastic *st, struct elastic_out *out)
 {
-    RM_ASSERT(st->listens && st->running == CMD_NONE, "it listens while command %d runs", (int)st->running);
+    RM_ASSERT(st->listens && st->running == CMD_NONE, "it listens while command %s runs",
+              elastic_running_name(st));
     if (!st->load_busy)
         elastic_begin(st, out, st->state.held && !st->heard ? CMD_DROP : CMD_LISTEN);
 }

@@ -66,6 +66,12 @@ struct message *elastic_say(struct elastic *st, struct elastic_out *out, enum ms
 /* Both threads are idle. */
 void elastic_begin(struct elastic *st, struct elastic_out *out, enum elastic_command command);
 
+/* elastic_names.c: for sentences of assertions */
+const char *elastic_mode_name(const struct elastic *st);
+const char *elastic_stage_name(const struct elastic *st);
+const char *elastic_running_name(const struct elastic *st);
+const char *elastic_outcome_name(enum elastic_outcome outcome);
+
 /* elastic_listen.c */
 void elastic_on_listen(struct elastic *st, const struct message *m, struct elastic_out *out);
 void elastic_listen_on(struct elastic *st, struct elastic_out *out);

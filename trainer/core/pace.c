@@ -1,3 +1,5 @@
+/* Keeps each rank's last times a lane, and from them works out shares of lanes and who is slow.
+ * engine_pace.c feeds it with what headers say, and takes its shares. */
 #include "trainer/core/pace.h"
 
 #include <string.h>

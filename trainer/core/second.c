@@ -11,12 +11,23 @@
 static const uint32_t said_present = 1, said_failed = 2, said_unwilling = 4, said_id = 8,
                       said_key_useless = 16, said_needs_key = 32, said_open = 64, said_stood_still = 128;
 
+static const char *phase_name(enum second_phase phase)
+{
+    static const char *const names[] = {[SECOND_NONE] = "NONE",
+                                        [SECOND_OFFERS] = "OFFERS",
+                                        [SECOND_MAKES] = "MAKES",
+                                        [SECOND_USES] = "USES",
+                                        [SECOND_OVER] = "OVER"};
+    RM_ASSERT((unsigned)phase < sizeof names / sizeof *names, "%d is the number of no phase", (int)phase);
+    return names[phase];
+}
+
 static void phase_set(struct second *s, enum second_phase phase, rm_time now)
 {
     RM_ASSERT(phase != SECOND_MAKES || s->phase == SECOND_OFFERS || s->phase == SECOND_USES,
-              "phase %d after %d", (int)phase, (int)s->phase);
-    RM_ASSERT(phase != SECOND_USES || s->phase == SECOND_MAKES, "phase %d after %d", (int)phase,
-              (int)s->phase);
+              "phase %s after %s", phase_name(phase), phase_name(s->phase));
+    RM_ASSERT(phase != SECOND_USES || s->phase == SECOND_MAKES, "phase %s after %s", phase_name(phase),
+              phase_name(s->phase));
     s->phase = phase;
     s->since = now;
 }
@@ -96,7 +107,7 @@ static int recent_failures(const struct second *s, rm_time now)
 
 static bool takes_too_long(const struct second *s, const struct second_own *own, rm_time now)
 {
-    RM_ASSERT(now >= s->since, "phase %d began after now", (int)s->phase);
+    RM_ASSERT(now >= s->since, "phase %s began after now", phase_name(s->phase));
     bool waits = s->phase == SECOND_MAKES ? !own->ready : s->rank == 0 && !own->named;
     return waits && own->version && now - s->since >= SECOND_PATIENCE;
 }
@@ -110,7 +121,7 @@ static uint32_t *slot_of(uint32_t *words, int rank)
 void second_say(const struct second *s, const struct second_own *own, rm_time now,
                 uint32_t words[SECOND_WORDS])
 {
-    RM_ASSERT(second_offers(s), "an offer in phase %d", (int)s->phase);
+    RM_ASSERT(second_offers(s), "an offer in phase %s", phase_name(s->phase));
     memset(words, 0, SECOND_WORDS * sizeof *words);
     uint32_t *slot = slot_of(words, s->rank);
     bool failed = own->failed || takes_too_long(s, own, now);
@@ -248,8 +259,8 @@ static bool doubt_key(struct second *s, const struct second_own *own)
 /* Another one is tried; whether all are willing shows in the next header. */
 static enum second_order try_again(struct second *s, const struct second_own *own, int rank, rm_time now)
 {
-    RM_ASSERT(rank >= 0 && rank < s->world && s->phase != SECOND_NONE, "rank %d of %d failed in phase %d",
-              rank, s->world, (int)s->phase);
+    RM_ASSERT(rank >= 0 && rank < s->world && s->phase != SECOND_NONE, "rank %d of %d failed in phase %s",
+              rank, s->world, phase_name(s->phase));
     bool without = doubt_key(s, own) && !own->needs_key;
     s->first_hand = own->failed || rank == s->rank;
     if (own->failed)
@@ -269,7 +280,7 @@ static enum second_order hear_id(struct second *s, const uint32_t *sum, rm_time 
 {
     const uint32_t said = heard_of(sum, 0)[0];
     const int useless = rank_saying(s, sum, said_key_useless);
-    RM_ASSERT(s->phase == SECOND_OFFERS, "an id is heard in phase %d", (int)s->phase);
+    RM_ASSERT(s->phase == SECOND_OFFERS, "an id is heard in phase %s", phase_name(s->phase));
     s->open = useless >= 0;
     s->open_for = useless >= 0 ? s->member[useless].worker : -1;
     if (!(said & said_id))
@@ -283,7 +294,7 @@ static enum second_order hear_id(struct second *s, const uint32_t *sum, rm_time 
 static enum second_order hear_offers(struct second *s, const struct second_own *own, const uint32_t *sum,
                                      rm_time now)
 {
-    RM_ASSERT(second_offers(s), "offers are heard in phase %d", (int)s->phase);
+    RM_ASSERT(second_offers(s), "offers are heard in phase %s", phase_name(s->phase));
     if (is_refused(s, own, sum)) {
         phase_set(s, SECOND_OVER, now);
         return SECOND_DROP;
@@ -305,7 +316,7 @@ static enum second_order hear_use(struct second *s, bool all_ready, rm_time now)
 
 bool second_judge(struct second *s, const uint32_t *sum, rm_time now)
 {
-    RM_ASSERT(second_offers(s), "a broken sum is judged in phase %d", (int)s->phase);
+    RM_ASSERT(second_offers(s), "a broken sum is judged in phase %s", phase_name(s->phase));
     bool failed = *s->broke && rank_saying(s, sum, said_stood_still) < 0;
     if (failed) {
         text_copy(s->why, sizeof s->why, s->broke);
@@ -320,7 +331,7 @@ bool second_judge(struct second *s, const uint32_t *sum, rm_time now)
 enum second_order second_hear(struct second *s, const struct second_own *own, const uint32_t *sum,
                               bool all_ready, rm_time now)
 {
-    RM_ASSERT(second_offers(s) == (sum != NULL), "offers are heard in phase %d", (int)s->phase);
+    RM_ASSERT(second_offers(s) == (sum != NULL), "offers are heard in phase %s", phase_name(s->phase));
     if (s->phase == SECOND_USES)
         return hear_use(s, all_ready, now);
     if (!second_offers(s))

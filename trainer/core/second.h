@@ -39,7 +39,7 @@ enum {
     SECOND_WORDS = SECOND_ID_WORDS + SECOND_RANK_WORDS * RM_WORKERS_MAX,
     SECOND_FAILURES = 2,
 };
-/* For an id, and for a connection: one that takes longer is given up. And how long a failure counts. */
+/* An id, or a connection, that takes longer is given up. And how long a failure counts. */
 #define SECOND_PATIENCE  (120 * RM_S)
 #define SECOND_REMEMBERS (600 * RM_S)
 /* A sum that is broken off after so long without an error of its own hung. Who was stopped for half of that,

@@ -1,3 +1,6 @@
+/* Two threads, of which one works at a time: a command comes from the loop's thread, what follows it at
+ * once goes from one to the other, and when nothing follows a bell brings the results back to the loop.
+ * train_loop.c starts commands and hears of their ends. */
 #include "trainer/engine/compute.h"
 
 #include <pthread.h>
@@ -206,8 +209,8 @@ void compute_start(struct compute *c, const struct elastic_action *action)
         engine_clear_abort(c->engine, (enum elastic_thread)i);
     pthread_mutex_lock(&c->lock);
     for (int i = 0; i < ELASTIC_THREADS; i++)
-        RM_ASSERT(!c->side[i].works, "command %d is started while %d runs", (int)action->command,
-                  (int)c->side[i].command);
+        RM_ASSERT(!c->side[i].works, "command %s is started while %s runs",
+                  elastic_command_name(action->command), elastic_command_name(c->side[i].command));
     c->action = *action;
     c->results = 0;
     c->aborted = false;
@@ -216,7 +219,7 @@ void compute_start(struct compute *c, const struct elastic_action *action)
     pthread_cond_signal(&s->wanted);
 }
 
-/* Both: what is under way may just be handed on. */
+/* Both threads are told: what is under way may just be handed on. */
 void compute_abort(struct compute *c)
 {
     pthread_mutex_lock(&c->lock);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/assert.h"
 #include "common/os/clock.h"
 #include "common/os/fault.h"
 #include "common/os/log.h"
@@ -110,6 +111,8 @@ static int open_state(struct engine *e, const struct engine_options *options, st
                                 .fast = e->spec->reduction == JOB_FAST,
                                 .image = e->backend->image_bytes};
     e->area_bytes = shape.image ? shape.image : snapshot_area_bytes(&e->layout);
+    RM_ASSERT(e->area_bytes > 0, "areas of %lld bytes for %lld parameters", (long long)e->area_bytes,
+              (long long)e->layout.parameters);
     if (ops->memory && ops->memory(e->backend, state_bulk_bytes(&shape), &shape.in, &shape.at, err) < 0)
         return -1;
     shape.kept = e->backend->kept;
@@ -338,6 +341,14 @@ static void carry_out(struct engine *e, const struct elastic_action *a, struct e
     }
 }
 
+/* Those that follow a form or a list of members, and the one that takes what the agent has read. */
+static bool has_its_words(const struct elastic_action *a)
+{
+    bool by_form = a->command == CMD_LOAD || a->command == CMD_RECEIVE || a->command == CMD_CATCH_UP ||
+                   a->command == CMD_LISTEN || a->command == CMD_CONNECT || a->command == CMD_LANES;
+    return (a->form || !by_form) && (a->loaded || a->command != CMD_LOAD);
+}
+
 static bool makes_step(enum elastic_command c)
 {
     return c == CMD_LANES || c == CMD_EXCHANGE || c == CMD_COMMIT;
@@ -362,6 +373,8 @@ static void close_state(struct engine *e, enum elastic_command c)
 void engine_run(struct engine *e, const struct elastic_action *action, struct elastic_result *ret)
 {
     rm_time begun = clock_now();
+    RM_ASSERT(has_its_words(action), "%s is run without the message that it is about",
+              elastic_command_name(action->command));
     *ret = (struct elastic_result){.command = action->command, .outcome = OUTCOME_OK, .peer = -1};
     if (changes_state(action->command)) {
         if (!engine_load_goes_on(action))
@@ -380,6 +393,8 @@ void engine_run(struct engine *e, const struct elastic_action *action, struct el
         transfer_allow(e->source, e->exact);
     atomic_fetch_add(&e->counter, 1);
     fill_state(e, &ret->state, &ret->update_step);
+    RM_ASSERT(action->command != CMD_DROP || !ret->state.held, "step %lld is held, and was dropped",
+              (long long)ret->state.step);
     if (action->command == CMD_EVALUATE && ret->outcome == OUTCOME_OK)
         transfer_evaluated(e->source, ret->state.step, ret->loss);
     engine_kept_lanes(e, &ret->kept);
@@ -469,7 +484,9 @@ void engine_exchange_over(struct engine *e)
 int engine_watch(struct engine *e, int fds[2], int workers[2])
 {
     int peers[2], n = e->ring ? e->ring->ops->watch(e->ring, fds, peers) : 0;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        RM_ASSERT(peers[i] >= 0 && peers[i] < RM_WORKERS_MAX, "rank %d is watched", peers[i]);
         workers[i] = e->ring_worker[peers[i]];
+    }
     return n;
 }

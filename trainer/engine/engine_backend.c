@@ -1,6 +1,7 @@
 /* Which backend computes for a job, and what it is told of it. */
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/base/str.h"
 #include "common/os/config.h"
 #include "common/os/cores.h"
@@ -14,7 +15,10 @@
 int engine_threads(const struct engine *e)
 {
     const struct job_spec *spec = e->spec;
-    return spec->threads > 0 ? spec->threads : cores_share(e->alone ? 1 : spec->workers.target);
+    int sharers = e->alone ? 1 : spec->workers.target;
+    int threads = spec->threads > 0 ? spec->threads : cores_share(sharers);
+    RM_ASSERT(threads > 0, "%d threads for one of %d workers", threads, sharers);
+    return threads;
 }
 
 static struct backend_rule rule_of(const struct job_spec *spec)

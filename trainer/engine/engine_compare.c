@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/base/str.h"
 #include "common/os/log.h"
 #include "trainer/engine/engine_parts.h"
@@ -136,6 +137,8 @@ void engine_states_differ(struct engine *e, const uint32_t *header, struct worke
                           struct elastic_result *ret)
 {
     bool tie = set_count(odd) == e->ring->world;
+    RM_ASSERT(!set_is_empty(odd) && are_comparable(e), "states of step %lld differ, and %d of %d are odd",
+              (long long)step, set_count(odd), e->ring->world);
     if (tie && !header_all_sure(header, e->layout.tensors, e->spec->batch.lanes)) {
         look_at_own_state(e, step, ret);
         say_again(e, step, ret);

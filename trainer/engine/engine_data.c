@@ -2,6 +2,7 @@
  * that reads samples ahead, and the one that looks whether they still are what they were. */
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/storage/data/cache.h"
 #include "common/storage/data/identify.h"
 #include "trainer/engine/engine_parts.h"
@@ -32,6 +33,9 @@ static int64_t sample_of(const void *ctx, int64_t step, int lane, int sequence)
 static int open_reader(struct engine *e, struct error *err)
 {
     const struct job_spec *spec = e->spec;
+    RM_ASSERT(e->cursor.samples >= batch_sequences(spec),
+              "%lld samples are read ahead, and a step takes %lld", (long long)e->cursor.samples,
+              (long long)batch_sequences(spec));
     struct prefetch_options options = {.corpus = e->corpus,
                                        .context = spec->model.shape.context,
                                        .lane_sequences = spec->batch.lane_sequences,

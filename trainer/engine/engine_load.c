@@ -1,6 +1,9 @@
+/* How a checkpoint becomes the state: what this worker's agent has read of it, and what other members' agents
+ * have, which is taken from them. engine.c calls it for CMD_LOAD, more than once where shares are missing. */
 #include <string.h>
 #include <sys/mman.h>
 
+#include "common/base/assert.h"
 #include "common/os/fault.h"
 #include "trainer/engine/engine_parts.h"
 #include "trainer/io/transfer_share.h"
@@ -79,7 +82,9 @@ static int gather(struct engine *e, const struct elastic_action *a, struct worke
 static int hold_loaded(struct engine *e, const struct msg_loaded *loaded, struct error *err)
 {
     struct state_arrays from = arrays_of(e, loaded);
-    struct state_point point = point_of(loaded);
+    struct state_point point = point_of(loaded), held;
+    RM_ASSERT(!loaded->in_state || !state_holds(e->state, &held), "step %lld is loaded over step %lld",
+              (long long)point.step, (long long)held.step);
     state_receive_begin(e->state);
     struct state_arrays to = state_arrays(e->state);
     if (!loaded->in_state) {

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "common/base/address.h"
+#include "common/base/assert.h"
 #include "common/os/clock.h"
 #include "common/os/fault.h"
 #include "common/os/log.h"
@@ -113,6 +114,7 @@ void engine_connect(struct engine *e, const struct message *message, struct elas
     struct handshake_end ends[RM_WORKERS_MAX];
     bool near = may_be_near(form, ends);
     int streams = e->spec->ring_streams > 0 ? e->spec->ring_streams : near ? 1 : STREAMS_BETWEEN_MACHINES;
+    RM_ASSERT(rank >= 0, "worker %d connects a ring of %d that it is not in", e->self.worker, form->count);
     int previous = (rank + form->count - 1) % form->count;
     engine_disconnect(e);
     transfer_ring_begins(e->source);
@@ -149,6 +151,8 @@ void engine_connect(struct engine *e, const struct message *message, struct elas
     if (joined < 0)
         engine_failed(ret, &err, peer < 0 ? -1 : e->ring_worker[peer]);
     else {
+        RM_ASSERT(ring->rank == rank && ring->world == form->count, "rank %d of %d in a ring for %d of %d",
+                  ring->rank, ring->world, rank, form->count);
         set_ring(e, ring);
         engine_transport_ring(e, form, rank);
         engine_pace_ring(e);
@@ -159,6 +163,8 @@ void engine_connect(struct engine *e, const struct message *message, struct elas
 int engine_reduce(struct engine *e, const struct collective_segment *segments, int n, int *ret_worker,
                   struct error *err)
 {
+    RM_ASSERT(e->ring && n > 0, "%d segments are to be summed, and %s ring is there", n,
+              e->ring ? "a" : "no");
     int peer = -1, world = e->ring->world;
     atomic_store(&e->exchanging, true);
     atomic_store(&e->waiting_for, world > 1 ? e->ring_worker[(e->ring->rank + world - 1) % world] : -1);

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "common/base/assert.h"
 #include "common/os/fault.h"
 #include "common/os/log.h"
 #include "common/storage/checkpoint/model_folder.h"
@@ -12,7 +13,9 @@
 
 int engine_repair(struct engine *e, struct error *err)
 {
-    return state_pending(e->state) ? e->backend->ops->finish(e->backend, err) : 0;
+    int done = state_pending(e->state) ? e->backend->ops->finish(e->backend, err) : 0;
+    RM_ASSERT(done < 0 || !state_pending(e->state), "an update was applied, and is pending still (%d)", done);
+    return done;
 }
 
 static int load_init(struct engine *e, float *params, struct error *err)
@@ -40,6 +43,8 @@ struct state_arrays engine_area(struct engine *e, enum snapshot_area area)
         a.array[i].at = far_here(at + a.array[i].first * each);
         at += a.count * each;
     }
+    RM_ASSERT(at <= e->area[area] + e->area_bytes, "arrays of %lld bytes in an area of %lld",
+              (long long)(at - e->area[area]), (long long)e->area_bytes);
     return a;
 }
 
@@ -48,6 +53,8 @@ int engine_copy_in(struct engine *e, const struct state_arrays *from, const stru
 {
     for (int i = 0; i < to->arrays; i++) {
         const struct state_array *a = &to->array[i];
+        RM_ASSERT(from->array[i].count == a->count, "array %d of %lld elements is copied from one of %lld", i,
+                  (long long)a->count, (long long)from->array[i].count);
         const void *source = memory_near(from->in, from->array[i].at);
         size_t bytes = (size_t)a->count * state_type_bytes(a->type);
         if (e->backend->ops->copy_in(e->backend, a->at, source, bytes, err) < 0)
@@ -131,6 +138,8 @@ void engine_want(struct engine *e, enum elastic_command command, const struct me
     bool listens = command == CMD_LISTEN; /* to no state in particular */
     struct msg_state none = {0};
     const struct msg_state *state = listens ? &none : &message->form.resume;
+    RM_ASSERT(sources >= 0 && sources <= RM_WORKERS_MAX, "%s from %d sources", elastic_command_name(command),
+              sources);
     for (int i = 0; i < sources; i++) {
         peers[i].end = (struct handshake_end){source[i].worker, source[i].incarnation};
         text_copy(peers[i].address, sizeof peers[i].address, source[i].address);
@@ -271,6 +280,7 @@ void engine_snapshot(struct engine *e, int part, int parts, struct elastic_resul
 {
     struct state_point point;
     int64_t elements = state_arrays(e->state).count;
+    RM_ASSERT(part >= 0 && part < parts, "part %d of %d is left for the agent", part, parts);
     struct model_range range = model_part(elements, part, parts);
     struct error err;
     if (!state_holds(e->state, &point)) {

@@ -196,7 +196,7 @@ static bool header_stands(struct engine *e)
     return header_proven(e->pass.sums.header_to, e->layout.tensors, e->spec->batch.lanes);
 }
 
-/* In two sums, or in none: as where ranks were told other shares. */
+/* A lane is in two sums, or in none, as where ranks were told other shares. */
 static void refuse_lanes(int64_t step, struct elastic_result *ret)
 {
     ret->outcome = OUTCOME_PROOF;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/base/str.h"
 #include "common/os/clock.h"
 #include "common/os/log.h"
@@ -82,6 +83,8 @@ void engine_transport_ring(struct engine *e, const struct msg_form *form, int ra
 {
     struct second_member members[RM_WORKERS_MAX];
     struct second *s = &e->other.second;
+    RM_ASSERT(rank >= 0 && rank < form->count && form->count <= RM_WORKERS_MAX, "rank %d of %d", rank,
+              form->count);
     engine_transport_drop(e);
     for (int r = 0; r < form->count; r++)
         members[r] = (struct second_member){form->member[r].worker, trainer_of(&form->member[r])};
@@ -124,6 +127,7 @@ int engine_transport_offer(struct engine *e, struct collective_segment *segment)
 {
     if (!second_offers(&e->other.second))
         return 0;
+    RM_ASSERT(e->other.offer, "rank %d offers a way for words, and its job has none", e->ring->rank);
     second_say(&e->other.second, &e->other.own, clock_now(), e->other.offer);
     *segment =
         (struct collective_segment){.from = e->other.offer, .to = e->other.offers, .count = SECOND_WORDS};
@@ -135,6 +139,8 @@ int engine_transport_offer(struct engine *e, struct collective_segment *segment)
 static void connect_it(struct engine *e)
 {
     struct transport *t = e->other.transport;
+    RM_ASSERT(t && e->ring->world > 1, "a ring of %d connects by %s", e->ring->world,
+              t ? t->name : "nothing");
     t->ops->connect(t, (const uint8_t *)e->other.offers, e->ring->rank, e->ring->world, e->other.second.open);
 }
 
@@ -199,6 +205,7 @@ int engine_transport_reduce(struct engine *e, const struct collective_segment *w
 {
     struct transport *t = e->other.transport;
     const int world = e->ring->world;
+    RM_ASSERT(t && e->other.now && world > 1, "words of %d ranks go by %s", world, t ? t->name : "nothing");
     rm_time still = 0;
     struct transport_sum sum = {.from = far_here(words->from),
                                 .to = far_here(words->to),

@@ -1,3 +1,6 @@
+/* Where each word of a header lies, how a rank writes its own, and what the sum of all says: whose states
+ * are odd, whether all are sure, whether it is a sum at all. Lanes and passes write it (lanes.c,
+ * gpu_pass.c, backend_program.c), the engine and verdict.c read it. */
 #include "trainer/exact/header.h"
 
 #include <string.h>

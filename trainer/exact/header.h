@@ -9,7 +9,7 @@
  *     at last:  two sums over all of it, of each rank's own words: as they are linear, those of the sum
  *               of all, where no bit of it changed
  *
- * Ranks with another layout do not get as far: its change raises MSG_PROTOCOL. */
+ * Ranks with another layout do not get as far: its change raises MSG_PROTOCOL (header_test.c holds both). */
 #ifndef RM_TRAINER_HEADER_H
 #define RM_TRAINER_HEADER_H
 

@@ -22,8 +22,9 @@ enum transfer_kind {
 };
 enum transfer_status { TRANSFER_OK = 0, TRANSFER_NOT_HELD = 1 };
 
-/* STATE: params, m, v of the flat range. UPDATE: words of the range, then all header words if first is 0.
- * SHARE: of each array what the source has read of the checkpoint; first and count are 0.
+/* STATE: of each array the flat range, one behind the other (arrays.h). UPDATE: words of the range, then all
+ * header words if first is 0. SHARE: of each array what the source has read of the checkpoint; first and
+ * count are 0.
  *
  * The last three are asked for by one who listens, one after the other on one connection, while the source
  * trains. HEAD: what the state of that step is called (step -1: of whichever), with the losses of the newest

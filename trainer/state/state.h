@@ -132,7 +132,7 @@ int state_digest(struct state *s, uint8_t out[RM_HASH_BYTES], struct error *err)
  * was, for as long as nobody aims there again. The spare is never changed in place. A trainer that dies in
  * such an update leaves the old state whole where it was. */
 
-/* Maps `fd` from `offset` (a multiple of the page's size) on as the spare: params | m | v without gaps. The
+/* Maps `fd` from `offset` (a multiple of the page's size) on as the spare: the arrays without gaps. The
  * file is large enough; its memory is taken now (ERR_MACHINE where it is not to be had). Belongs right behind
  * state_open: until then, a state in the spare is not held, and an update that was aimed there not pending.
  * fd stays the caller's, who must give the same memory to whoever opens this state next. */

@@ -4,7 +4,8 @@ enum { STANDS_OF = 1000, WORKS_OF = 10, MIB = 1 << 20 };
 
 static const rm_time every_least = 60 * RM_S;
 
-/* As long as the last one for each byte, and a quarter more: the machine has other work when it goes. */
+/* It takes as long as the last one for each byte, and a quarter more: the machine has other work when it
+ * goes. */
 static rm_time expected(const struct freeze_cost *last, int64_t memory)
 {
     double took = (double)(last->dump + last->send) * 1.25;

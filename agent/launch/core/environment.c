@@ -1,3 +1,6 @@
+/* Makes the environment of each process that a launcher starts: what the image and the pod's template give
+ * stays, and ranks, hosts and ports are put over it. processes.c makes one for each process that it
+ * starts. */
 #include "agent/launch/core/environment.h"
 
 #include <inttypes.h>

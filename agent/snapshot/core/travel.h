@@ -23,7 +23,7 @@ enum {
 
 enum travel_kind { TRAVEL_FILE = 'f', TRAVEL_FOLDER = 'd', TRAVEL_LINK = 'l', TRAVEL_END = 'e' };
 
-/* In front of each; its path and `size` bytes stand behind it (of a link: what it leads to). */
+/* It stands in front of each; its path and `size` bytes stand behind it (of a link: what it leads to). */
 struct travel_head {
     uint32_t magic, kind;
     uint32_t mode, path_length;

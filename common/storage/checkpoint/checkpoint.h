@@ -2,7 +2,7 @@
  * config.json, optimizer-*.safetensors and, written last, manifest.json. docs/file-formats.md is the
  * specification.
  *
- * A state is arrays of P floats, one behind the other (common/model/arrays.h): params | m | v, each flat. It
+ * A state is arrays of P floats, one behind the other (common/model/arrays.h), each flat. It
  * is written in slices by any number of writers on any number of machines that reach the store, and read
  * whole by any number of readers.
  *

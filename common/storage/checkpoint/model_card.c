@@ -1,3 +1,6 @@
+/* Writes the README.md of `final/` from its manifest: a table of what the weights are, and for an exact
+ * run the job file that makes them again. The publisher of the last checkpoint calls it
+ * (checkpoint_publish.c). */
 #include "common/storage/checkpoint/model_card.h"
 
 #include <inttypes.h>
@@ -178,7 +181,7 @@ static void field_line(const char *path, const char *before, const struct js *va
     str_adds(out, "\n");
 }
 
-/* In quotes: "true" and "null" are names, too. */
+/* It stands in quotes: "true" and "null" are names, too. */
 static void job_name(const struct manifest *m, struct str *out)
 {
     struct js *name = js_new_string(m->job);

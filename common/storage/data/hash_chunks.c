@@ -33,7 +33,7 @@ static bool is_skipped(const struct chunk_work *w, struct place at)
     return w->skip[w->index->file[at.file].first + at.chunk];
 }
 
-/* With the lock held. */
+/* Called with the lock held. */
 static bool take_place(struct chunk_work *w, struct place *ret)
 {
     struct place *next = &w->next;

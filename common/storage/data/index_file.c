@@ -1,3 +1,6 @@
+/* Reads the index of a data folder from where it lies, and writes it anew: to a file with a name of
+ * chance, synced, then renamed, so that of two who write at once, or are killed, a whole one stays.
+ * identify.c reads it, `ringmaster data index` (cli/data.c) writes it. */
 #include "common/storage/data/index_file.h"
 
 #include <dirent.h>

@@ -1,3 +1,6 @@
+/* One thread that reads lanes of samples into a ring of slots ahead of those who compute, and tries again
+ * what failed in passing. The engine aims it at its lanes of each step and takes them from it
+ * (engine_step.c). */
 #include "common/storage/data/prefetch.h"
 
 #include <pthread.h>

@@ -1,3 +1,6 @@
+/* One thread of low priority that reads a data folder from end to end, chunk by chunk with a pause behind
+ * each, and remembers the first chunk that is not what it was. The engine opens it beside a training
+ * (engine_data.c), and looks before each step's lanes. */
 #include "common/storage/data/scrub.h"
 
 #include <pthread.h>

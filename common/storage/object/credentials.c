@@ -1,3 +1,6 @@
+/* Looks for keys in the places that the header names, in that order, and keeps what was found until it is
+ * about to end or is doubted. object_s3.c owns one, the threads that send (s3_engine.c) ask it before they
+ * sign; what is fetched from a service is in credentials_remote.c. */
 #include "common/storage/object/credentials.h"
 
 #include <errno.h>

@@ -55,7 +55,7 @@ bool credentials_host_allowed(const char *url);
 /* A file's text without the line end behind it. Unreadable, empty or too long: ERR_USAGE. */
 int credentials_read_file(const char *path, char *out, size_t size, struct error *err);
 
-/* In credentials_remote.c. 0; -1 with ERR_NOT_FOUND where there is no such source. */
+/* They lie in credentials_remote.c. 0; -1 with ERR_NOT_FOUND where there is no such source. */
 int credentials_web_identity(const struct credentials_options *options, const char *role, const char *session,
                              const char *token_file, struct credentials *ret, struct error *err);
 int credentials_container(const struct credentials_options *options, struct credentials *ret,

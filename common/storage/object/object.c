@@ -1,3 +1,5 @@
+/* The calls of object.h: names and ranges are checked here, once for all stores, and then the store's own
+ * table of functions does the work (object_file.c, object_s3.c). */
 #include "common/storage/object/object.h"
 
 #include <string.h>

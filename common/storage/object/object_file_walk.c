@@ -1,3 +1,6 @@
+/* The listing of a store that is a folder: all files below it with their names in the order of a bucket's
+ * listing, and the folders of one level. object_file.c has it in its table, object_file_upload.c finds so
+ * what uploads have left. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,6 @@
+/* A bucket as a store: opens its connections, credentials and place, and has the calls on whole objects;
+ * object.c reaches them by the table s3_ops. Ranges, listings and uploads in parts are in the other
+ * s3_*.c. */
 #include "common/storage/object/object_s3.h"
 
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* Makes the header lines of one request to a bucket, signed: hashes of what is sent, its range or part,
+ * Amazon's names or Google's. s3_engine.c calls it for each try, as a signature ages. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

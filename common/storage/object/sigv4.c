@@ -1,3 +1,5 @@
+/* Signature Version 4 step by step: the canonical request, its hash, the day's key, the Authorization
+ * line. s3_sign.c makes requests of it, and Google's in the same form. */
 #include "common/storage/object/sigv4.h"
 
 #include <ctype.h>

@@ -280,7 +280,7 @@ static int copy(struct backend *b, void *to, const void *from, size_t bytes)
     return 0;
 }
 
-/* As its updates wrote it. */
+/* The sum is that of what its updates wrote. */
 static int cpu_image_sum(struct backend *b, uint64_t *ret, struct error *err)
 {
     (void)err;

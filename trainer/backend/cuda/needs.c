@@ -1,3 +1,5 @@
+/* Adds up, purpose by purpose, the memory that a trainer of one shape takes on a GPU, and says what would
+ * make it fit where it does not. backend_gpu.c asks before it takes any. */
 #include "trainer/backend/cuda/needs.h"
 
 #include <stdio.h>
@@ -67,7 +69,7 @@ static int64_t products_bytes(const struct model_shape *m, int64_t number)
     return widths * m->width * number + input_bytes(m) + rows * FLOAT_BYTES;
 }
 
-/* Both norms' results, and the four widths behind GELU. */
+/* These are both norms' results, and the four widths behind GELU. */
 static int64_t cheap_bytes(const struct model_shape *m, int64_t number)
 {
     const int64_t widths = 1 + 1 + 4;

@@ -341,7 +341,7 @@ static int program_begin(struct backend *b, const struct backend_pass *pass, str
     return 0;
 }
 
-/* For the random numbers of a lane, whoever computes it, and however often. */
+/* A lane's random numbers follow from it, whoever computes it, and however often. */
 static uint64_t lane_seed(uint64_t seed, int64_t step, int lane)
 {
     uint64_t state = seed ^ 0x6c616e6500000000u; /* "lane": apart from the order of the samples */

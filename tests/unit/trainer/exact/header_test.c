@@ -3,10 +3,28 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "common/wire/message.h"
 #include "trainer/exact/proof.h"
 #include "trainer/exact/wide.h"
 
 enum { TENSORS = 3, LANES = 5, WORDS = 1024 };
+
+/* Ranks whose headers have other places for the same words must not meet: a sum of them is none, and only the
+ * protocol's number keeps them apart. Nothing else binds the three. */
+Test(header, its_layout_its_version_and_the_protocols_number_change_together)
+{
+    const int version = 4, protocol = 16 + (RM_WORKERS_MAX == 64 ? 0 : 1000 + RM_WORKERS_MAX);
+    const int64_t lane = 4 + 1, rank = 10, sums = 2;
+    const int64_t words = lane * 1 + rank * RM_WORKERS_MAX + sums;
+    cr_assert(HEADER_VERSION == version && MSG_PROTOCOL == protocol && header_count(1, 1) == words &&
+                  LANES_FLAGS == 63,
+              "HEADER_VERSION is %d and MSG_PROTOCOL %d, and a header of one tensor and one lane has %lld "
+              "words and flags %d; they went together as %d, %d, %lld and 63. Who changes what a header has "
+              "or means raises both numbers, who changes other messages the protocol's alone; then say here "
+              "what goes together now",
+              (int)HEADER_VERSION, (int)MSG_PROTOCOL, (long long)header_count(1, 1), (int)LANES_FLAGS,
+              version, protocol, (long long)words);
+}
 
 Test(header, what_each_rank_writes_is_in_the_sum_of_all)
 {

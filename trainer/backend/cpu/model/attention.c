@@ -1,3 +1,5 @@
+/* Causal self-attention in fp32, forward and backward, a head of a sequence a piece of work. gpt_forward.c
+ * and gpt_backward.c call it for each layer; attention_bf16.c is the same on bf16. */
 #include "trainer/backend/cpu/model/attention.h"
 
 #include <math.h>

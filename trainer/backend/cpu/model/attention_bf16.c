@@ -1,3 +1,6 @@
+/* Causal self-attention on bf16, by the products of bf16.h, forward and backward, a head of a sequence a
+ * piece of work. gpt_forward.c and gpt_backward.c call it where a job's precision is bf16; attention.c is
+ * the same in fp32. */
 #include <math.h>
 #include <stddef.h>
 

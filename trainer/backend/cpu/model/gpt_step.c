@@ -1,3 +1,6 @@
+/* The forward pass of one more token, row by row through all layers, on keys and values that lie there
+ * from the tokens before. The CPU's backend calls it for logits while a text is written (`ringmaster
+ * generate`). */
 #include "trainer/backend/cpu/model/gpt_step.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* The head of the model on bf16: logits, their losses and gradients, a chunk of rows at a time, so that a
+ * chunk's exponentials stay in the cache. head.c calls it where products are of bf16. */
 #include "trainer/backend/cpu/model/head_bf16.h"
 
 #include <stddef.h>

@@ -52,7 +52,7 @@ const char *matmul_library(void); /* "oneDNN 2.6.3" */
 /* bf16 products are computed by our own kernel (matmul_bf16.h). */
 bool matmul_is_own(void);
 
-/* For the tests: bf16 products go through fp32 ones from here on, as on a processor for which oneDNN has
+/* Tests call it: bf16 products go through fp32 ones from here on, as on a processor for which oneDNN has
  * nothing better. */
 void matmul_widen_always(bool yes);
 

@@ -82,7 +82,7 @@ struct kernel_sums kernel_sums(const struct kernels *k, const struct kernel_sums
 /* proof_piece of a part of a state. */
 uint64_t kernel_prove(const struct kernels *k, const float *params, const float *m, const float *v,
                       int count);
-/* In place. */
+/* Works in place. */
 void kernel_adamw(const struct kernels *k, const struct kernel_adamw_args *args, const struct kernel_adamw *c,
                   bool floats);
 /* The same numbers to another place; those of args stay as they are. */

@@ -16,7 +16,7 @@ enum { REST_TOKENS = 1024, REST_PARTS_MAX = 64 };
 /* How many a worker learns from in a step, from those of a lane: whoever has a lane more than others counts
  * as they do. */
 int64_t rest_tokens(const struct state *s, uint32_t of_lane, int world);
-/* In how many parts. The same for all ranks of a ring. */
+/* In how many parts it comes: the same for all ranks of a ring. */
 int rest_parts(int64_t tokens);
 
 /* Adds the bits of its parameters, as they are now, to what this rank says of its state (state_sum): lanes

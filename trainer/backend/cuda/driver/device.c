@@ -1,3 +1,6 @@
+/* Finds the GPU that is meant, looks whether it can do what the kernels need, and opens its context; names
+ * what went wrong in each later call (cuda_check). backend_gpu.c opens one; all else of this folder works
+ * on it. */
 #include "trainer/backend/cuda/driver/device.h"
 
 #include <ctype.h>

@@ -46,7 +46,7 @@ int cuda_device_open(struct cuda_device **ret, const struct cuda_driver *driver,
                      struct error *err);
 void cuda_device_free(struct cuda_device *device);
 
-/* For this thread. */
+/* Makes its context that of this thread. */
 int cuda_device_use(const struct cuda_device *device, struct error *err);
 /* Bytes that nobody has yet, our own context's share already taken. */
 int cuda_device_free_bytes(struct cuda_device *device, size_t *ret, struct error *err);

@@ -116,7 +116,7 @@ static int gpu_attach(struct backend *b, struct state *state, struct error *err)
     return gpu_takeover_attach(g, err);
 }
 
-/* As on CPUs: a seed has one beginning. */
+/* The values are those of CPUs: a seed has one beginning. */
 static int gpu_init(struct backend *b, uint64_t seed, float *params, struct error *err)
 {
     (void)err;

@@ -10,10 +10,9 @@
 
 struct str;
 
-/* As engine_open_backend (trainer/engine/engine.h). Refused, with a sentence each. ERR_USAGE: a precision
- * other than bf16, a shape that kernels are not made for. ERR_MACHINE: a program that was
- * built without kernels, no driver, no GPU, no cuBLASLt, or one of these that can't be used; too little
- * memory. */
+/* Opens as engine_open_backend says (trainer/engine/engine.h). Refused, with a sentence each. ERR_USAGE: a
+ * precision other than bf16, a shape that kernels are not made for. ERR_MACHINE: a program that was built
+ * without kernels, no driver, no GPU, no cuBLASLt, or one of these that can't be used; too little memory. */
 int backend_gpu_open(struct backend **ret, const struct backend_options *options, struct error *err);
 
 /* What it will take, whether there is a GPU here or not: of this machine's memory, and of the GPU's. */
@@ -25,7 +24,7 @@ const char *backend_gpu_name(const struct backend *b);
 /* What it has taken of the GPU's memory, a line a purpose (needs.h). */
 void backend_gpu_report(const struct backend *b, struct str *out);
 
-/* For tests and benches: kernels from elsewhere than this program, or no graphs. */
+/* Tests and benches give kernels from elsewhere than this program, or want no graphs. */
 struct backend_gpu_parts {
     const void *exact, *model; /* the images of those names (images.h) */
     bool graphs;

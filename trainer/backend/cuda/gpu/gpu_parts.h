@@ -92,7 +92,7 @@ static inline const struct backend_gpu *gpu_seen(const struct backend *b)
     return (const struct backend_gpu *)(const void *)b;
 }
 
-/* For a kernel: nobody here may follow it. */
+/* A kernel gets it: nobody here may follow it. */
 static inline void *gpu_at(CUdeviceptr at)
 {
     return (void *)(uintptr_t)at;

@@ -108,7 +108,7 @@ static int first_norm(struct cuda_lane *l, int layer, bool added, struct error *
     return norm(l, &n, err);
 }
 
-/* In its middle, likewise. */
+/* The same happens in its middle. */
 static int second_norm(struct cuda_lane *l, int layer, bool added, struct error *err)
 {
     const struct lane_block *b = &l->at.block[layer];
