@@ -200,6 +200,8 @@ struct op_cost_told {
     int64_t warned_micros;  /* the budget of which a warning was given; 0: none */
     int64_t stopped_micros; /* the budget that is spent: nothing runs until it is higher; 0: none */
     int64_t reserve_micros; /* what was kept of it for the end: as much is wanted to go on */
+    int64_t
+        stopped_ms; /* when it was spent: from then on a save is waited for; 0: none is, or not any more */
 };
 
 struct job_status {
