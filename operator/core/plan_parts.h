@@ -109,8 +109,11 @@ bool surge_is_uneasy(const struct planner *p, int index); /* it is on a machine 
 bool surge_holds(struct planner *p, int index);
 bool surge_leaves_by_itself(const struct planner *p, int index); /* that will, when it is time */
 int surge_decide(const struct planner *p); /* how many more than the target are wanted */
-void surge_tell(struct planner *p);        /* of whose Node says that it may go, and says so no more */
-void surge_ask(struct planner *p);         /* whom the coordinator is to let go when it may */
+/* Of a notice that a worker's metadata gave or withdrew: its Node has said the same, or surer, which was told
+ * and stands. */
+bool surge_has_told(const struct planner *p, const struct op_coordinator_event *notice);
+void surge_tell(struct planner *p); /* of whose Node says that it may go, and says so no more */
+void surge_ask(struct planner *p);  /* whom the coordinator is to let go when it may */
 void surge_say_asked(const struct planner *p, char out[OP_RELIEF_MAX]); /* for poller_say */
 bool surge_relieves(struct planner *p, int index); /* it is uneasy, and all places are taken without */
 /* Tells that it goes, or has gone, and from where. */

@@ -95,7 +95,8 @@ static void take_view(struct planner *p, const struct coordinator_view *view)
 static void tell_event(struct planner *p, const struct op_coordinator_event *event)
 {
     const struct event_row *row = event_row(event->kind);
-    if (row->reason)
+    bool notice = event->kind == EVENT_NOTICE_RECEIVED || event->kind == EVENT_NOTICE_WITHDRAWN;
+    if (row->reason && !(notice && surge_has_told(p, event)))
         plan_event(p, row->warning, row->reason, "Train", "%s", event->note);
 }
 
