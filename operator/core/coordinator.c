@@ -107,10 +107,15 @@ static bool note_program(enum event_kind kind, const struct told *t, char *out, 
     }
 }
 
+static bool is_sure(const struct told *t)
+{
+    return !strcmp(t->certainty, notice_certainty_name(NOTICE_WILL));
+}
+
 /* The node's own name is not the coordinator's to know: the worker's pod tells it. */
 static void note_notice(const struct told *t, char *out, size_t size)
 {
-    bool will = !strcmp(t->certainty, notice_certainty_name(NOTICE_WILL));
+    bool will = is_sure(t);
     char within[40] = "";
     if (t->left >= 0)
         snprintf(within, sizeof within, " in %lld s", (long long)t->left);
@@ -182,6 +187,8 @@ static void read_events(const struct js *list, bool no_steps, struct coordinator
         event->kind = event_of_name(name);
         read_told(from, &told);
         told.no_steps = no_steps;
+        event->worker = told.worker;
+        event->will = is_sure(&told);
         note_event(event->kind, &told, event->note, sizeof event->note);
     }
 }

@@ -33,6 +33,8 @@ struct op_present {
 struct op_coordinator_event {
     int64_t sequence, at_ms;
     enum event_kind kind;  /* EVENT_KINDS: one that is not known */
+    int worker;            /* whose it is; -1: not told */
+    bool will;             /* of a notice: that its machine will go, not may */
     char note[RM_WHY_MAX]; /* a sentence made of its fields; "" where the event is none for people */
 };
 

@@ -169,6 +169,7 @@ static void read_spec(const struct js *spec, struct job_view *job)
     job->workers_min = 1;
     job->max_restarts = 5;
     job->start_timeout_ms = 5 * 60 * 1000;
+    job->end_timeout_ms = 10 * 60 * 1000;
     job->lost_after_ms = 5 * 1000;
     job->restarts_within_ms = 60 * 60 * 1000;
     read_text(spec, "managedBy", manager, sizeof manager);
@@ -187,6 +188,7 @@ static void read_spec(const struct js *spec, struct job_view *job)
     read_duration(spec, "elasticity.startTimeout", &job->start_timeout_ms);
     read_duration(spec, "elasticity.scaleUpCooldown", &job->scale_up_cooldown_ms);
     read_duration(spec, "elasticity.lostAfter", &job->lost_after_ms);
+    read_duration(spec, "checkpoint.endTimeout", &job->end_timeout_ms);
     read_small(spec, "failurePolicy.maxRestarts", 0, 1000, &job->max_restarts);
     read_duration(spec, "failurePolicy.within", &job->restarts_within_ms);
     read_rules(read_at(spec, "failurePolicy.rules"), job);

@@ -54,11 +54,12 @@ struct job_view {
     /* spec.spot.price, an hour of a machine in millionths, by enum price_capacity; -1: not given */
     int64_t price[PRICE_SPOT + 1];
     char currency[PRICE_CURRENCY_MAX];
-    int64_t budget_micros; /* spec.cost.budget.limit; 0: none */
-    int64_t warn_micros;   /* where to warn */
-    int64_t idle_after_ms; /* so long with too few nodes, and no pods wait but one; 0: they all do */
-    int64_t step_tokens;   /* of the built-in trainer; 0: nobody knows */
-    char *spec;            /* compact JSON of `spec` */
+    int64_t budget_micros;  /* spec.cost.budget.limit; 0: none */
+    int64_t warn_micros;    /* where to warn */
+    int64_t end_timeout_ms; /* checkpoint.endTimeout: how long a stop waits for a save that can't end */
+    int64_t idle_after_ms;  /* so long with too few nodes, and no pods wait but one; 0: they all do */
+    int64_t step_tokens;    /* of the built-in trainer; 0: nobody knows */
+    char *spec;             /* compact JSON of `spec` */
     struct job_status status;
 };
 

@@ -1,11 +1,17 @@
 /* What the job may cost. Where that is reached, less what a last save costs, the job pauses as by
- * spec.suspend; and goes on when the budget is higher. */
+ * spec.suspend; and goes on when the budget is higher.
+ *
+ * Where what the workers hold can't be saved then, they are not told to end yet: their grace would be over
+ * long before a store comes back, and all since the newest checkpoint would be paid for again. They stay, and
+ * nobody else comes, until it can be saved, for checkpoint.endTimeout at most; the coordinator is replaced
+ * meanwhile, since without one nothing is ever saved. */
 #include <stdio.h>
 #include <string.h>
 
 #include "operator/core/plan_parts.h"
 
 #include "common/base/assert.h"
+#include "operator/core/instant.h"
 
 enum {
     END_S = 60,                       /* that workers may take to save and end... */
@@ -45,6 +51,36 @@ void plan_say_budget(const struct planner *p, char *out, size_t size)
     snprintf(out, size, "%s of the budget of %s %s are spent", spent, limit, p->next.cost.currency);
 }
 
+void plan_say_end(const struct planner *p, char *out, size_t size)
+{
+    char beyond[PRICE_TEXT_MAX];
+    int64_t excess = p->next.cost.spent.micros - p->job->budget_micros;
+    plan_say_budget(p, out, size);
+    size_t length = strlen(out);
+    RM_ASSERT(length < size, "a sentence of %zu bytes", length);
+    if (excess < CENT)
+        return;
+    price_text(excess / CENT * CENT, beyond);
+    snprintf(out + length, size - length, ", %s more than the limit", beyond);
+}
+
+static int64_t lingers_until(const struct planner *p)
+{
+    RM_ASSERT(p->next.cost_told.stopped_ms, "job %s waits since never", p->job->name);
+    return p->next.cost_told.stopped_ms + p->job->end_timeout_ms;
+}
+
+void plan_say_lingering(const struct planner *p, char *out, size_t size)
+{
+    char spent[RM_WHY_MAX], why[RM_WHY_MAX], until[OP_INSTANT_TEXT];
+    RM_ASSERT(p->lingers, "job %s ends, and waits for nothing", p->job->name);
+    plan_say_budget(p, spent, sizeof spent);
+    plan_say_unsaved(p, why, sizeof why);
+    instant_text(lingers_until(p), until);
+    snprintf(out, size, "%s; the workers stay until what they hold is saved, until %s at most: %.150s", spent,
+             until, why);
+}
+
 /* To two places, and never less than it is. */
 static void text_up(int64_t micros, char out[PRICE_TEXT_MAX])
 {
@@ -67,7 +103,7 @@ void plan_say_resumption(const struct planner *p, char *out, size_t size)
 static void tell_stop(struct planner *p, int64_t reserve)
 {
     char said[RM_WHY_MAX], kept[PRICE_TEXT_MAX];
-    RM_ASSERT(p->pauses && reserve >= 0, "a job that goes on keeps %lld millionths for its end",
+    RM_ASSERT(p->pauses != p->lingers && reserve >= 0, "a job that goes on keeps %lld millionths for its end",
               (long long)reserve);
     plan_say_budget(p, said, sizeof said);
     text_up(reserve, kept);
@@ -76,7 +112,33 @@ static void tell_stop(struct planner *p, int64_t reserve)
                    "%s: a last save alone takes %s, so that nothing can be trained for this limit", said,
                    kept);
     else
-        plan_event(p, true, "BudgetSpent", "Suspend", "%s: what is left is kept for a last save", said);
+        plan_event(p, true, "BudgetSpent", "Suspend", "%s: what is left is kept for a last save%s", said,
+                   p->lingers ? ", which can't be made now and is waited for" : "");
+}
+
+static void tell_given_up(struct planner *p)
+{
+    RM_ASSERT(p->pauses && !p->job->suspend, "job %s waits for its save", p->job->name);
+    char said[RM_WHY_MAX];
+    plan_say_budget(p, said, sizeof said);
+    plan_event(p, true, "BudgetSpent", "Suspend",
+               "%s, and checkpoint.endTimeout is over: all end without a last save", said);
+}
+
+/* They are told to go, and none of them lingers, once a plan has said so: its slots are nobody's then. */
+static void decide_pause(struct planner *p, bool just_now, int64_t reserve)
+{
+    struct op_found found = find_present(p);
+    bool unsaved =
+        !p->pauses && p->next.cost_told.stopped_ms && !p->stored->idle.since_ms && plan_may_lose(p, &found);
+    p->lingers = unsaved && p->s->now_ms < lingers_until(p);
+    p->pauses = !p->lingers;
+    if (just_now)
+        tell_stop(p, reserve);
+    if (p->lingers)
+        plan_wake(p, lingers_until(p));
+    else if (unsaved)
+        tell_given_up(p);
 }
 
 /* When it will be, if all goes on as now; in centuries is never. */
@@ -121,18 +183,19 @@ void plan_budget(struct planner *p)
     p->pauses = p->job->suspend;
     bool over = condition_is(p->stored, OP_FINISHED);
     if (!p->job->budget_micros || over || !p->next.cost.accounted_ms || !is_spent(p, reserve)) {
-        told->stopped_micros = told->reserve_micros = 0;
+        told->stopped_micros = told->reserve_micros = told->stopped_ms = 0;
         if (p->job->budget_micros && !over)
             warn(p);
         wake_then(p, p->job->budget_micros - reserve - p->next.cost.spent.micros);
         return;
     }
-    p->pauses = true;
-    if (!told->stopped_micros) {
+    bool just_now = !told->stopped_micros;
+    if (just_now) {
         told->reserve_micros = reserve;
-        tell_stop(p, reserve);
+        told->stopped_ms = p->s->now_ms / 1000 * 1000;
     }
     told->stopped_micros = p->job->budget_micros;
-    RM_ASSERT(p->pauses && told->stopped_micros > 0, "stopped at %lld millionths",
+    decide_pause(p, just_now, reserve);
+    RM_ASSERT(p->pauses != p->lingers && told->stopped_micros > 0, "stopped at %lld millionths",
               (long long)told->stopped_micros);
 }

@@ -256,6 +256,17 @@ static void grow_by(struct planner *p, int missing)
         allocate(&p->next.workers.slot[index]);
 }
 
+/* Who waits for a node holds nothing that is to be saved, and would cost more once it has one. */
+static void withdraw_waiting(struct planner *p)
+{
+    RM_ASSERT(p->lingers, "workers of job %s that wait are wanted no more", p->job->name);
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct pod_view *pod = find_live(p, i);
+        if (!pod || !*pod->node)
+            withdraw(&p->next.workers.slot[i]);
+    }
+}
+
 static void decide_workers(struct planner *p)
 {
     RM_ASSERT(p->mode != OP_STOP && p->mode != OP_SUSPEND && p->mode != OP_DONE,
@@ -268,7 +279,9 @@ static void decide_workers(struct planner *p)
     RM_ASSERT(p->next.workers.surge >= 0, "%d workers more than wanted", p->next.workers.surge);
     for (int live = plan_live(&p->next); live > desired; live--)
         shrink_by_one(p);
-    if (p->mode != OP_RUN || p->finishing)
+    if (p->lingers)
+        withdraw_waiting(p);
+    if (p->mode != OP_RUN || p->finishing || p->lingers)
         return;
     if (p->s->now_ms < p->next.workers.retry_ms) {
         plan_wake(p, p->next.workers.retry_ms);

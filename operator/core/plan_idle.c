@@ -33,16 +33,6 @@ void idle_note(struct planner *p)
               "%d of %d that wait are of the base", base, waiting);
 }
 
-/* Those who hold a state that nobody could save now keep it, and their nodes. */
-static bool may_lose(const struct planner *p, const struct op_found *found)
-{
-    const struct coordinator_view *view = find_coordinator_view(p);
-    bool holds = found->scheduled && p->job->has_store && p->stored->progress.known;
-    bool saves = view && find_silence(p) < OP_SILENCE_MS && !*view->outage && !*view->store.why &&
-                 view->state != STATUS_SAVING;
-    return holds && !saves;
-}
-
 /* Whoever holds pods back by gates says itself when they may come. */
 static bool is_below_min(const struct planner *p, const struct op_found *found)
 {
@@ -96,7 +86,7 @@ bool idle_begins(struct planner *p)
     int64_t at = *since ? begins_at(p) : 0;
     if (at > p->s->now_ms)
         plan_wake(p, at);
-    if (!at || at > p->s->now_ms || may_lose(p, &found))
+    if (!at || at > p->s->now_ms || plan_may_lose(p, &found))
         return false;
     begin_idle(p, &found);
     return true;

@@ -36,6 +36,8 @@ struct planner {
     struct job_status next;
     struct op_plan *plan;
     bool pauses;               /* no pod is to run: spec.suspend, or the budget is spent */
+    bool lingers;              /* it is spent, and what the workers hold can't be saved now: they stay for a
+                                * while, and nobody else comes */
     enum op_mode mode;         /* HOLD: nothing new is made (not admitted); IDLING: one pod is, at most, that
                                 * waits for a node; STOP: on the way to Failed */
     bool lost[RM_WORKERS_MAX]; /* given up in this plan, though their pods may still run somewhere */
@@ -83,8 +85,13 @@ int64_t plan_rate(const struct op_cost *cost); /* an hour, of all that runs now 
 void plan_budget(struct planner *p); /* decides whether it pauses */
 void plan_say_budget(const struct planner *p, char *out,
                      size_t size); /* "spent 9.97 of the budget of 10.00 USD" */
+/* "...are spent, 0.66 more than the limit" */
+void plan_say_end(const struct planner *p, char *out, size_t size);
 /* "it goes on with a limit above 67.78 (66.67 are kept for a last save)", of a job that it stopped */
 void plan_say_resumption(const struct planner *p, char *out, size_t size);
+/* "...are spent; the workers stay until what they hold is saved, until T at most: why", of one that lingers
+ */
+void plan_say_lingering(const struct planner *p, char *out, size_t size);
 /* Of a budget that nobody could keep to: why, and what to do; NULL: it can be kept to. */
 const char *plan_lacks_prices(const struct planner *p);
 
@@ -105,8 +112,11 @@ bool surge_is_uneasy(const struct planner *p, int index); /* it is on a machine 
 bool surge_holds(struct planner *p, int index);
 bool surge_leaves_by_itself(const struct planner *p, int index); /* that will, when it is time */
 int surge_decide(const struct planner *p); /* how many more than the target are wanted */
-void surge_tell(struct planner *p);        /* of whose Node says that it may go, and says so no more */
-void surge_ask(struct planner *p);         /* whom the coordinator is to let go when it may */
+/* Of a notice that a worker's metadata gave or withdrew: its Node has said the same, or surer, which was told
+ * and stands. */
+bool surge_has_told(const struct planner *p, const struct op_coordinator_event *notice);
+void surge_tell(struct planner *p); /* of whose Node says that it may go, and says so no more */
+void surge_ask(struct planner *p);  /* whom the coordinator is to let go when it may */
 void surge_say_asked(const struct planner *p, char out[OP_RELIEF_MAX]); /* for poller_say */
 bool surge_relieves(struct planner *p, int index); /* it is uneasy, and all places are taken without */
 /* Tells that it goes, or has gone, and from where. */
@@ -119,6 +129,12 @@ void plan_note_interruption(struct planner *p, const struct pod_view *pod, const
 void plan_fallback(struct planner *p); /* decides which machines new workers prefer */
 /* It was put on another machine while spot machines went, and they stay again. */
 bool plan_may_return(const struct planner *p, const struct pod_view *pod);
+
+/* plan_store.c: what can be saved */
+/* Workers hold a state that nobody could save now: who sends them away loses it. */
+bool plan_may_lose(const struct planner *p, const struct op_found *found);
+/* Why, of a job that plan_may_lose is true of. */
+void plan_say_unsaved(const struct planner *p, char *out, size_t size);
 
 /* plan_idle.c: too few nodes for too long */
 bool idle_begins(struct planner *p);

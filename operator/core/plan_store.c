@@ -1,4 +1,6 @@
-/* Whether the job's object stores answer, as its coordinator tells it. */
+/* Whether the job's object stores answer, as its coordinator tells it, and whether what the workers hold can
+ * be saved. */
+#include <stdio.h>
 #include <string.h>
 
 #include "operator/core/plan_parts.h"
@@ -52,4 +54,34 @@ void plan_tell_store(struct planner *p, const struct coordinator_view *view)
         tell_fence(p, view);
         set_store_ready(p, true, "Ready", "the object stores answer");
     }
+}
+
+/* NULL: of a coordinator that does not answer nobody knows. */
+static const struct coordinator_view *heard(const struct planner *p)
+{
+    const struct coordinator_view *view = find_coordinator_view(p);
+    return view && find_silence(p) < OP_SILENCE_MS ? view : NULL;
+}
+
+/* Those who hold a state that nobody could save now keep it, and their nodes. */
+bool plan_may_lose(const struct planner *p, const struct op_found *found)
+{
+    RM_ASSERT(found->scheduled >= 0, "%d workers have a node", found->scheduled);
+    const struct coordinator_view *view = heard(p);
+    bool holds = found->scheduled && p->job->has_store && p->stored->progress.known;
+    bool saves = view && !*view->outage && !*view->store.why && view->state != STATUS_SAVING;
+    return holds && !saves;
+}
+
+void plan_say_unsaved(const struct planner *p, char *out, size_t size)
+{
+    const struct coordinator_view *view = heard(p);
+    if (!view)
+        snprintf(out, size, "the coordinator gives no answer");
+    else if (*view->outage)
+        snprintf(out, size, "the store does not take the newest checkpoint: %s", view->outage);
+    else if (*view->store.why)
+        snprintf(out, size, "%s", view->store.why);
+    else
+        snprintf(out, size, "a checkpoint is being saved");
 }

@@ -17,6 +17,7 @@
  * Whose machine *will* go at a moment that is known trains on, and its coordinator lets it go when another
  * one has its place, or when it is time. So for each of those another one is made at once, and nobody is told
  * to leave by us. */
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/assert.h"
@@ -179,13 +180,58 @@ void surge_ask(struct planner *p)
     RM_ASSERT(asked <= p->job->surge, "%d are asked, of %d at a time", asked, p->job->surge);
 }
 
+/* A worker of this job that is told of, and on that machine. */
+static const struct op_slot *slot_there(const struct planner *p, int index, const struct node_view *node)
+{
+    RM_ASSERT(index >= 0 && index < RM_WORKERS_MAX, "worker %d is on node %s", index, node->name);
+    const struct pod_view *pod = placed_pod(p, index);
+    const struct op_slot *slot = &p->next.workers.slot[index];
+    bool there = pod && slot->state == OP_SLOT_PRESENT && !strcmp(pod->node, node->name);
+    return there ? slot : NULL;
+}
+
+static int others_there(const struct planner *p, int index, const struct node_view *node)
+{
+    int count = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        count += i != index && slot_there(p, i, node);
+    RM_ASSERT(count < RM_WORKERS_MAX, "%d others than worker %d are on %s", count, index, node->name);
+    return count;
+}
+
+/* Of another worker there the same was told: a machine's word is told once, for all of the job. */
+static bool is_told_there(const struct planner *p, int index, const struct node_view *node, int64_t until_ms)
+{
+    const struct op_slot *own = &p->next.workers.slot[index];
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct op_slot *other = i != index ? slot_there(p, i, node) : NULL;
+        bool as_sure = other && other->told_ms && (!until_ms || other->until_ms);
+        if (as_sure && (!own->until_ms || other->until_ms == until_ms))
+            return true;
+    }
+    return false;
+}
+
+/* What is taken back is taken back for all: the first of them says so. */
+static bool speaks_for_all(const struct planner *p, int index, const struct node_view *node)
+{
+    RM_ASSERT(p->stored->workers.slot[index].told_ms, "of worker %d nothing was told", index);
+    for (int i = 0; i < index; i++)
+        if (slot_there(p, i, node) && p->stored->workers.slot[i].told_ms)
+            return false;
+    return true;
+}
+
 static void tell_received(struct planner *p, int index, const struct node_view *node, bool will)
 {
     const char *why = will ? node->leave : node->may_leave;
     RM_ASSERT(*why && placed_pod(p, index), "worker %d is on node %s, which does not go", index, node->name);
     bool karpenters = placed_pod(p, index)->undrained && strstr(why, "karpenter.sh/");
-    plan_event(p, false, "NoticeReceived", "Replace", "worker %d: its machine %s go: %.80s %s%s", index,
-               will ? "will" : "may", node->name, why,
+    char more[40] = "";
+    if (others_there(p, index, node))
+        snprintf(more, sizeof more, " (and %d more there)", others_there(p, index, node));
+    plan_event(p, false, "NoticeReceived", "Replace", "worker %d%s: its machine %s go: %.80s %s%s", index,
+               more, will ? "will" : "may", node->name, why,
                karpenters ? "; its pod tolerates it, so Karpenter won't drain it" : "");
 }
 
@@ -202,11 +248,12 @@ static void tell_word(struct planner *p, int index, const struct node_view *node
     if (!slot->told_ms || (will && until_ms != slot->until_ms)) {
         if (heard)
             return;
-        tell_received(p, index, node, will);
+        if (!is_told_there(p, index, node, until_ms))
+            tell_received(p, index, node, will);
         if (!slot->told_ms || !slot->until_ms)
             slot->told_ms = now_ms;
     } else if (!will && slot->until_ms) {
-        if (!surer_heard)
+        if (!surer_heard && speaks_for_all(p, index, node))
             plan_event(p, false, "NoticeWithdrawn", "Replace",
                        "worker %d: its machine %s will not go for sure any more: it %s", index, node->name,
                        node->may_leave);
@@ -227,12 +274,25 @@ static void tell_of(struct planner *p, int index, bool aloud)
     if (aloud && (*node->leave || *node->may_leave))
         tell_word(p, index, node, until_ms);
     else if (aloud && slot->told_ms) {
-        if (!there || (!there->may_go && !there->will_go))
+        if ((!there || (!there->may_go && !there->will_go)) && speaks_for_all(p, index, node))
             plan_event(p, false, "NoticeWithdrawn", "Replace",
                        "worker %d: its machine %s does not go: nobody says so any more", index, node->name);
         slot->told_ms = 0;
     }
     slot->until_ms = until_ms;
+}
+
+/* It is withdrawn by whoever said it last: where its Node says so still, that it does no more is told then.
+ */
+bool surge_has_told(const struct planner *p, const struct op_coordinator_event *notice)
+{
+    RM_ASSERT(notice->kind == EVENT_NOTICE_RECEIVED || notice->kind == EVENT_NOTICE_WITHDRAWN,
+              "event %d is no notice", (int)notice->kind);
+    if (notice->worker < 0 || notice->worker >= RM_WORKERS_MAX)
+        return false;
+    const struct op_slot *slot = &p->stored->workers.slot[notice->worker];
+    bool same = slot->attempt == p->next.workers.slot[notice->worker].attempt;
+    return same && slot->told_ms && (!notice->will || slot->until_ms);
 }
 
 void surge_tell(struct planner *p)

@@ -95,7 +95,8 @@ static void take_view(struct planner *p, const struct coordinator_view *view)
 static void tell_event(struct planner *p, const struct op_coordinator_event *event)
 {
     const struct event_row *row = event_row(event->kind);
-    if (row->reason)
+    bool notice = event->kind == EVENT_NOTICE_RECEIVED || event->kind == EVENT_NOTICE_WITHDRAWN;
+    if (row->reason && !(notice && surge_has_told(p, event)))
         plan_event(p, row->warning, row->reason, "Train", "%s", event->note);
 }
 
@@ -441,6 +442,16 @@ static void tell_training(struct planner *p, const struct coordinator_view *view
                   p->next.workers.target, (long long)view->progress.step, more);
 }
 
+/* In words that do not change while it lasts: each of these is a write. */
+static void tell_lingering(struct planner *p)
+{
+    char said[OP_MESSAGE_MAX];
+    plan_say_lingering(p, said, sizeof said);
+    set_truth(p, OP_SUSPENDED, false, "Suspending",
+              "the budget is spent; the workers end when what they hold is saved");
+    say_state(p, "Suspending", "%s", said);
+}
+
 static void tell_running(struct planner *p)
 {
     RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "a job runs in mode %s", plan_mode_name(p));
@@ -451,7 +462,10 @@ static void tell_running(struct planner *p)
     tell_ring(p, view);
     plan_tell_store(p, view);
     set_truth(p, OP_SUSPENDED, false, "Running", "spec.suspend is false");
-    if (!tell_reachable(p, view))
+    bool answers = tell_reachable(p, view);
+    if (p->lingers)
+        tell_lingering(p);
+    else if (!answers)
         tell_silence(p);
     else if (p->mode == OP_HOLD && !*p->trouble)
         say_state(p, "Pending", "asking the API server whether it takes such pods");
@@ -504,6 +518,18 @@ static const char *how_it_ends(const struct planner *p)
                             : "the workers save a checkpoint and end";
 }
 
+/* Once: what was spent stands still from then on. */
+static void tell_suspended(struct planner *p, const char *budget)
+{
+    RM_ASSERT(p->mode == OP_SUSPEND, "a job is suspended in mode %d", (int)p->mode);
+    if (condition_is(p->stored, OP_SUSPENDED))
+        return;
+    if (p->job->suspend)
+        plan_event(p, false, "Suspended", "Suspend", "no pods are left; spec.suspend: false goes on");
+    else if (p->next.cost.spent.micros > p->job->budget_micros)
+        plan_event(p, true, "BudgetSpent", "Suspend", "no pods are left: %s", budget);
+}
+
 static void tell_suspend(struct planner *p)
 {
     RM_ASSERT(p->mode == OP_SUSPEND && p->pauses, "a job pauses in mode %s", plan_mode_name(p));
@@ -513,9 +539,8 @@ static void tell_suspend(struct planner *p)
         say_state(p, "Suspending", "%s", how_it_ends(p));
         return;
     }
-    if (!condition_is(p->stored, OP_SUSPENDED) && p->job->suspend)
-        plan_event(p, false, "Suspended", "Suspend", "no pods are left; spec.suspend: false goes on");
-    plan_say_budget(p, budget, sizeof budget);
+    plan_say_end(p, budget, sizeof budget);
+    tell_suspended(p, budget);
     set_truth(p, OP_SUSPENDED, true, p->job->suspend ? "Suspended" : "BudgetSpent",
               p->job->suspend ? "spec.suspend is true" : budget);
     no_ring(p, "Suspended", "the job is suspended");

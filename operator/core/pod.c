@@ -572,6 +572,19 @@ static int check_base(const struct making *m)
     return refuse_template(m, text);
 }
 
+/* Whom a worker asks for notices of its machine's end: its machine's agent; where there is none the metadata,
+ * which answer who shares the machine's network. The template's own word wins, an empty one too. */
+static void set_listening(const struct making *m, struct js *container)
+{
+    RM_ASSERT(strcmp(m->ours, "trainer") == 0, "container %s listens for notices", m->ours);
+    bool host_network = false;
+    read_flag(m->pod_spec, "hostNetwork", &host_network);
+    if (m->settings->node_port)
+        part_node_agent(container, m->settings->node_port);
+    else if (host_network && !named(js_get(container, "env"), "RINGMASTER_METADATA"))
+        part_metadata(container);
+}
+
 static int make_worker(const struct making *m, int index, int attempt, const struct op_elsewhere *elsewhere)
 {
     struct js *container;
@@ -581,8 +594,7 @@ static int make_worker(const struct making *m, int index, int attempt, const str
     if (check_base(m) < 0 || complete(m, &container) < 0)
         return -1;
     part_pod_environment(container);
-    if (m->settings->node_port)
-        part_node_agent(container, m->settings->node_port);
+    set_listening(m, container);
     request_cache(m, container);
     part_port(container, "metrics", OP_WORKER_METRICS_PORT);
     if (is_frozen(m))

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base/assert.h"
+#include "common/notice/metadata.h"
 #include "common/wire/json.h"
 #include "operator/core/machine.h"
 #include "operator/core/read.h"
@@ -241,6 +242,11 @@ void part_node_agent(struct js *container, int port)
     snprintf(text, sizeof text, "%d", port);
     from_field(array_at(container, "env"), "RINGMASTER_POD_HOST_IP", "status.hostIP");
     part_variable(container, "RINGMASTER_POD_NODE_PORT", text);
+}
+
+void part_metadata(struct js *container)
+{
+    part_variable(container, "RINGMASTER_METADATA", METADATA_BASE);
 }
 
 void part_port(struct js *container, const char *name, int port)

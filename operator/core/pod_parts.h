@@ -49,6 +49,8 @@ void part_pod_environment(struct js *container);
 /* RINGMASTER_POD_HOST_IP by the downward API, and RINGMASTER_POD_NODE_PORT: where the machine's agent
  * answers. */
 void part_node_agent(struct js *container, int port);
+/* RINGMASTER_METADATA: what is asked where the machine has no agent, by a pod that shares its network. */
+void part_metadata(struct js *container);
 void part_port(struct js *container, const char *name, int port);
 void part_small_resources(struct js *container); /* of a coordinator, where none are given */
 /* A request for disk, where the container says nothing of it. */

@@ -157,6 +157,14 @@ struct op_images {
     char trainer[OP_IMAGE_MAX], coordinator[OP_IMAGE_MAX], bundle[OP_IMAGE_MAX];
 };
 
+enum { OP_SPOT_ENDS_MAX = 16 };
+
+/* Ends of workers by their spot machines, which are counted together. */
+struct op_spot_end {
+    int64_t at_ms; /* when the first of them was */
+    int count;
+};
+
 enum { OP_METERS_MAX = 160 };
 
 /* A pod that has a node, while the API server has the pod. */
@@ -200,6 +208,8 @@ struct op_cost_told {
     int64_t warned_micros;  /* the budget of which a warning was given; 0: none */
     int64_t stopped_micros; /* the budget that is spent: nothing runs until it is higher; 0: none */
     int64_t reserve_micros; /* what was kept of it for the end: as much is wanted to go on */
+    int64_t
+        stopped_ms; /* when it was spent: from then on a save is waited for; 0: none is, or not any more */
 };
 
 struct job_status {
@@ -240,10 +250,13 @@ struct job_status {
         int node_failures;      /* ...and how often in a row there */
     } restarts;
     struct {
-        int interruptions; /* of workers on spot machines, in the window... */
-        int64_t window_ms; /* ...that began then */
+        int interruptions; /* of workers on spot machines, no longer apart than the job says, at the last...
+                            */
+        int64_t window_ms; /* ...the first of them */
         int64_t last_ms;   /* the last one */
         int64_t fell_ms;   /* since when other machines are preferred; 0: they are not */
+        int ends_count;    /* 0 beside interruptions: a status of before each was noted */
+        struct op_spot_end end[OP_SPOT_ENDS_MAX]; /* the newest last */
     } spot;
     struct {
         int64_t short_ms;     /* since when fewer than min have had a node, over all attempts to start; 0 */

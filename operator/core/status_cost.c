@@ -138,5 +138,6 @@ const struct status_row status_cost_rows[] = {
     {"warnedMicros", BUDGET(warned_micros)},
     {"stoppedMicros", BUDGET(stopped_micros)},
     {"reserveMicros", BUDGET(reserve_micros)},
+    {"stoppedTime", .kind = ROW_INSTANT, STATUS_AT(cost_told.stopped_ms)},
     {0},
 };

@@ -89,10 +89,31 @@ static int member_place(struct job_status *ret, const struct js *entry)
     return fits ? ret->ring.size++ : -1;
 }
 
+static int spot_ends_count(const struct job_status *status)
+{
+    RM_ASSERT(status->spot.ends_count >= 0 && status->spot.ends_count <= OP_SPOT_ENDS_MAX,
+              "%d ends by spot machines", status->spot.ends_count);
+    return status->spot.ends_count;
+}
+
+static bool has_spot_end(const struct job_status *status, int place)
+{
+    RM_ASSERT(place >= 0, "end %d of %d", place, status->spot.ends_count);
+    return place < status->spot.ends_count;
+}
+
+static int spot_end_place(struct job_status *ret, const struct js *entry)
+{
+    RM_ASSERT(ret->spot.ends_count >= 0, "%d ends by spot machines", ret->spot.ends_count);
+    (void)entry;
+    return ret->spot.ends_count < OP_SPOT_ENDS_MAX ? ret->spot.ends_count++ : -1;
+}
+
 static const struct status_row_list conditions = {conditions_count, has_condition, condition_place,
                                                   condition_of_place};
 static const struct status_row_list slots = {slots_count, has_slot, slot_place, NULL};
 static const struct status_row_list members = {members_count, has_member, member_place, NULL};
+static const struct status_row_list spot_ends = {spot_ends_count, has_spot_end, spot_end_place, NULL};
 
 /* ---- for people ---- */
 
@@ -294,11 +315,21 @@ static const struct status_row restarts_rows[] = {
     {0},
 };
 
+#define SPOT_END(member) .at = offsetof(struct op_spot_end, member)
+
+static const struct status_row spot_end_rows[] = {
+    {"time", .kind = ROW_INSTANT, SPOT_END(at_ms)},
+    {"count", .kind = ROW_INT, SPOT_END(count)},
+    {0},
+};
+
 static const struct status_row spot_rows[] = {
     {"interruptions", .kind = ROW_INT, .when = ROW_SET, STATUS_AT(spot.interruptions)},
     {"windowTime", .kind = ROW_INSTANT, STATUS_AT(spot.window_ms)},
     {"lastTime", .kind = ROW_INSTANT, STATUS_AT(spot.last_ms)},
     {"fallbackTime", .kind = ROW_INSTANT, STATUS_AT(spot.fell_ms)},
+    {"ends", .kind = ROW_LIST, STATUS_AT(spot.end), .size = sizeof(struct op_spot_end), .list = &spot_ends,
+     .rows = spot_end_rows},
     {0},
 };
 

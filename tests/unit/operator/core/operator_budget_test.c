@@ -8,7 +8,7 @@
 #define HEAD  "provider,region,zone,instance_type,capacity_type,price_per_hour,currency,valid_from\n"
 #define LIMIT "{\"cost\":{\"budget\":{\"limit\":10,\"warnAt\":0.5}}}"
 
-enum { MINUTE_MS = 60 * 1000 };
+enum { SECOND_MS = 1000, MINUTE_MS = 60 * SECOND_MS };
 
 /* Three workers and a coordinator that train on machines at 2 an hour: 8 an hour together. */
 static struct cast *spending(const char *changes)
@@ -171,10 +171,164 @@ Test(operator_budget, what_an_end_takes_beyond_the_limit_is_told)
     pass(c, 75);
     pass(c, 5);
     cr_assert_str_eq(c->job.status.state, "Suspending");
+    c->pods_count = 0;
+    c->coordinator_answers = false;
+    cast_settle(c);
+    cr_assert(
+        cast_says(c, "BudgetSpent  no pods are left: 10.66 of the budget of 10.00 USD are spent, 0.66 more "
+                     "than the limit"));
     all_end(c);
-    cr_assert(strstr(c->job.status.message, "10.66 of the budget of 10.00 USD are spent"), "%s",
-              c->job.status.message);
+    cr_assert_eq(told(c, "BudgetSpent"), 0, "once");
+    cr_assert(
+        strstr(c->job.status.message, "10.66 of the budget of 10.00 USD are spent, 0.66 more than the limit"),
+        "%s", c->job.status.message);
     cr_assert_eq(c->job.status.cost.spent.micros / 10000, 1066);
+    cast_free(c);
+}
+
+static int live(const struct cast *c)
+{
+    int count = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        count += slot_is_live(&c->job.status.workers.slot[i]);
+    return count;
+}
+
+#define WAITED "{\"cost\":{\"budget\":{\"limit\":10}},\"checkpoint\":{\"endTimeout\":\"5m\"}}"
+
+/* 9.88 of its budget are spent, and its store takes nothing. */
+static struct cast *lingering(void)
+{
+    struct cast *c = spending(WAITED);
+    text_copy(c->coordinator.outage, sizeof c->coordinator.outage, "http://store: no answer");
+    c->now_ms += 74 * MINUTE_MS + 10 * SECOND_MS;
+    cr_assert(cast_says(c,
+                        "BudgetSpent  9.88 of the budget of 10.00 USD are spent: what is left is kept for a "
+                        "last save, which can't be made now and is waited for"));
+    pass(c, 0);
+    cr_assert_eq(live(c), 3);
+    return c;
+}
+
+Test(operator_budget, who_holds_what_cant_be_saved_now_stays_until_it_can_be)
+{
+    struct cast *c = lingering();
+    const char *message = c->job.status.message;
+    cr_assert_str_eq(c->job.status.state, "Suspending");
+    cr_assert(strstr(message, "; the workers stay until what they hold is saved, until 2026-09-21T"), "%s",
+              message);
+    cr_assert(strstr(message, "Z at most: the store does not take the newest checkpoint: http://store: no "),
+              "%s", message);
+    cr_assert_eq(suspended(c)->status, OP_FALSE);
+    cr_assert_str_eq(suspended(c)->reason, "Suspending");
+    cr_assert_eq(c->job.status.condition[OP_TRAINING].status, OP_TRUE, "they train on meanwhile");
+    *c->coordinator.outage = 0;
+    pass(c, 0);
+    cr_assert_eq(live(c), 0, "they are told to go, and save");
+    cr_assert(slot_is_live(&c->job.status.ring.coordinator));
+    all_end(c);
+    cr_assert_str_eq(suspended(c)->reason, "BudgetSpent");
+    cast_free(c);
+}
+
+Test(operator_budget, it_is_waited_for_as_long_as_the_job_says_whoever_counts_the_time)
+{
+    struct cast *c = lingering();
+    int64_t spent_ms = c->now_ms;
+    c->memo = (struct op_memo){.dry_generation = c->job.generation}; /* another process of the operator's */
+    c->now_ms = spent_ms + 5 * MINUTE_MS - SECOND_MS;
+    struct op_plan *plan = cast_plan(c);
+    cr_assert_eq(plan->wake_ms, spent_ms + 5 * MINUTE_MS, "in %lld ms",
+                 (long long)(plan->wake_ms - c->now_ms));
+    plan_free(plan);
+    pass(c, 0);
+    cr_assert_eq(live(c), 3);
+    c->memo = (struct op_memo){.dry_generation = c->job.generation};
+    c->now_ms += SECOND_MS;
+    cr_assert(cast_says(c, "BudgetSpent  10.55 of the budget of 10.00 USD are spent, and "
+                           "checkpoint.endTimeout is over: all end without a last save"));
+    pass(c, 0);
+    cr_assert_eq(live(c), 0);
+    cr_assert_eq(told(c, "BudgetSpent"), 0, "once");
+    all_end(c);
+    cr_assert(strstr(c->job.status.message, "10.55 of the budget of 10.00 USD are spent, 0.55 more than the "
+                                            "limit; it goes on with"),
+              "%s", c->job.status.message);
+    cast_free(c);
+}
+
+Test(operator_budget, of_whom_nobody_answers_nobody_knows_whether_it_is_saved)
+{
+    struct cast *c = spending(WAITED);
+    c->coordinator_answers = false; /* not yet, to an operator that has just begun */
+    pass(c, 75);
+    cr_assert_eq(live(c), 3);
+    cr_assert(strstr(c->job.status.message, ": the coordinator gives no answer"), "%s",
+              c->job.status.message);
+    c->coordinator_answers = true;
+    pass(c, 0);
+    cr_assert_eq(live(c), 0);
+    cast_free(c);
+}
+
+static void vanishes(struct cast *c, const struct pod_view *pod)
+{
+    for (int i = 0; i < c->pods_count; i++)
+        if (c->pods[i] == pod)
+            c->pods[i] = c->pods[--c->pods_count];
+}
+
+Test(operator_budget, while_a_save_is_waited_for_nobody_comes_but_a_coordinator)
+{
+    struct cast *c = lingering();
+    struct pod_view *waiting = cast_worker(c, 1);
+    vanishes(c, cast_worker(c, 2));
+    vanishes(c, &c->pod[0]);
+    pass(c, 1);
+    pass(c, 1); /* nobody knows when it ended: a pause follows */
+    cr_assert_eq(live(c), 2);
+    cr_assert_neq(c->job.status.workers.slot[2].state, OP_SLOT_WANTED);
+    cr_assert_eq(c->job.status.ring.coordinator.attempt, 2, "without one nothing is ever saved");
+    *waiting->node = 0;
+    pass(c, 0);
+    cr_assert_eq(live(c), 1, "who waits for a node holds nothing");
+    cast_free(c);
+}
+
+Test(operator_budget, who_waits_for_a_save_goes_on_with_a_higher_limit_and_ends_at_once_by_hand)
+{
+    struct cast *c = lingering();
+    set_limit(c, 20);
+    pass(c, 0);
+    cr_assert_eq(c->job.status.cost_told.stopped_ms, 0);
+    cr_assert_str_eq(c->job.status.state, "Training");
+    set_limit(c, 10);
+    pass(c, 4);
+    cr_assert_eq(live(c), 3, "its time counts from now on");
+    c->job.suspend = true;
+    pass(c, 0);
+    cr_assert_eq(live(c), 0);
+    cast_free(c);
+}
+
+/* An operator of before had told them to end. */
+Test(operator_budget, what_was_stopped_before_the_moment_was_noted_is_not_waited_for)
+{
+    struct cast *c = lingering();
+    c->job.status.cost_told.stopped_ms = 0;
+    pass(c, 0);
+    cr_assert_eq(live(c), 0);
+    cast_free(c);
+}
+
+Test(operator_budget, who_has_trained_nothing_holds_nothing)
+{
+    struct cast *c = spending(WAITED);
+    text_copy(c->coordinator.outage, sizeof c->coordinator.outage, "http://store: no answer");
+    c->coordinator.progress = (struct op_progress){0};
+    c->job.status.progress = (struct op_progress){0};
+    pass(c, 75);
+    cr_assert_eq(live(c), 0);
     cast_free(c);
 }
 

@@ -98,6 +98,80 @@ Test(operator_fallback, what_is_spread_over_more_time_is_what_spot_machines_do)
     cast_free(c);
 }
 
+/* At 0, 28, 29, 31, 32 and 33 minutes: of the last five none is older than half an hour. */
+Test(operator_fallback, the_window_goes_along_with_each_end)
+{
+    static const int apart[] = {28, 1, 2, 1, 1};
+    struct cast *c = on_spot(SPOT);
+    for (int i = 0; i < 5; i++) {
+        goes(c, 1, (int64_t)apart[i] * MINUTE);
+        cr_assert_not(fell_back(c), "%d", i);
+    }
+    evicted(first(c));
+    cr_assert(cast_says(c, "warn FellBack  5 workers were interrupted on spot machines within 30 min"));
+    cast_free(c);
+}
+
+Test(operator_fallback, an_end_counts_until_it_is_as_old_as_the_window_is_long)
+{
+    for (int over = 0; over < 2; over++) {
+        struct cast *c = on_spot(SPOT);
+        goes(c, 1, 29 * MINUTE + 59 * 1000 + (over ? 1000 : 0));
+        goes(c, 4, 0);
+        cr_assert_eq(fell_back(c), !over);
+        cr_assert_eq(c->job.status.spot.interruptions, over ? 4 : 5);
+        cast_free(c);
+    }
+}
+
+Test(operator_fallback, the_moments_stand_in_the_status_for_another_operator)
+{
+    struct cast *c = on_spot(SPOT);
+    goes(c, 3, MINUTE);
+    cr_assert_eq(c->job.status.spot.ends_count, 3);
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(c->job.status.spot.end[i].at_ms, CAST_NOW + i * MINUTE);
+        cr_assert_eq(c->job.status.spot.end[i].count, 1);
+    }
+    cr_assert_eq(c->job.status.spot.window_ms, CAST_NOW);
+    c->memo = (struct op_memo){.dry_generation = c->job.generation};
+    goes(c, 2, 0);
+    cr_assert(fell_back(c));
+    cast_free(c);
+}
+
+/* More than there is room for. */
+Test(operator_fallback, of_many_ends_those_that_lie_together_are_counted_together)
+{
+    struct cast *c = on_spot("{\"spot\":{\"prefer\":true,\"onDemandFallback\":{\"afterInterruptions\":40}}}");
+    goes(c, 39, MINUTE / 2);
+    cr_assert_not(fell_back(c));
+    cr_assert_leq(c->job.status.spot.ends_count, OP_SPOT_ENDS_MAX);
+    cr_assert_eq(c->job.status.spot.interruptions, 39);
+    goes(c, 1, 0);
+    cr_assert(fell_back(c));
+    cast_free(c);
+    c = on_spot("{\"spot\":{\"prefer\":true,\"onDemandFallback\":{\"afterInterruptions\":40}}}");
+    goes(c, 58, MINUTE);
+    cr_assert_not(fell_back(c), "30 of them at most are within half an hour");
+    cast_free(c);
+}
+
+/* Of a status of before it is known how many there were, and when the first and the last of them. */
+Test(operator_fallback, what_was_counted_before_the_moments_were_noted_counts_as_it_did)
+{
+    for (int over = 0; over < 2; over++) {
+        struct cast *c = on_spot(SPOT);
+        c->job.status.spot.interruptions = 4;
+        c->job.status.spot.window_ms = CAST_NOW - (over ? 31 : 20) * MINUTE;
+        c->job.status.spot.last_ms = CAST_NOW - MINUTE;
+        goes(c, 1, 0);
+        cr_assert_eq(fell_back(c), !over);
+        cr_assert_eq(c->job.status.spot.interruptions, over ? 2 : 5);
+        cast_free(c);
+    }
+}
+
 Test(operator_fallback, ends_on_other_machines_say_nothing_of_spot)
 {
     struct cast *c = on_spot(SPOT);

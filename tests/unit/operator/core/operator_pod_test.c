@@ -283,9 +283,9 @@ static void both_have(const struct op_settings *with, const char *changes, const
 }
 
 /* The environment of a worker's container, as text. */
-static void environment(const struct op_settings *with, struct str *out)
+static void environment(const struct op_settings *with, const char *changes, struct str *out)
 {
-    struct cast *c = cast_open("{}");
+    struct cast *c = cast_open(changes);
     struct str text = str_init(OP_POD_TEXT_MAX);
     struct error err = {0};
     cr_assert_eq(pod_worker(&c->job, with, NULL, 0, 1, &text, &err), 0, "%s", err.text);
@@ -300,15 +300,40 @@ Test(operator_pod, a_worker_is_told_of_its_machines_agent_only_where_there_is_on
 {
     struct str env = str_init(65536);
     struct op_settings with = settings;
-    environment(&with, &env);
+    environment(&with, "{}", &env);
     cr_assert_null(strstr(str_text(&env), "HOST_IP"));
     str_reset(&env);
     with.node_port = 7999;
-    environment(&with, &env);
+    environment(&with, "{}", &env);
     cr_assert(strstr(str_text(&env), "{\"name\":\"RINGMASTER_POD_HOST_IP\",\"valueFrom\":{\"fieldRef\":{"
                                      "\"fieldPath\":\"status.hostIP\"}}},{\"name\":"
                                      "\"RINGMASTER_POD_NODE_PORT\",\"value\":\"7999\"}"),
               "%s", str_text(&env));
+    str_clear(&env);
+}
+
+Test(operator_pod, a_worker_that_shares_its_machines_network_asks_the_metadata_itself_where_no_agent_does)
+{
+#define SHARING(env)                                                                                         \
+    "{\"workers\":{\"template\":{\"spec\":{\"hostNetwork\":true,\"containers\":[{\"name\":\"trainer\","      \
+    "\"image\":\"i\"" env "}]}}}}"
+    static const char asks[] = "{\"name\":\"RINGMASTER_METADATA\",\"value\":\"http://169.254.169.254\"}";
+    struct str env = str_init(65536);
+    struct op_settings with = settings;
+    environment(&with, "{}", &env);
+    cr_assert_null(strstr(str_text(&env), "RINGMASTER_METADATA"), "%s", str_text(&env));
+    str_reset(&env);
+    environment(&with, SHARING(""), &env);
+    cr_assert(strstr(str_text(&env), asks), "%s", str_text(&env));
+    str_reset(&env);
+    environment(&with, SHARING(",\"env\":[{\"name\":\"RINGMASTER_METADATA\",\"value\":\"\"}]"), &env);
+    cr_assert_null(strstr(str_text(&env), asks), "the template says that nobody is asked: %s",
+                   str_text(&env));
+    str_reset(&env);
+    with.node_port = 7999;
+    environment(&with, SHARING(""), &env);
+    cr_assert_null(strstr(str_text(&env), "RINGMASTER_METADATA"), "its machine has an agent: %s",
+                   str_text(&env));
     str_clear(&env);
 }
 

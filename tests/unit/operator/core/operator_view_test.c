@@ -481,6 +481,22 @@ static void tells(const char *event, const char *sentence)
     cr_assert_str_eq(view.event[0].note, sentence);
 }
 
+Test(operator_view, of_a_notice_it_is_known_whose_machine_goes_and_whether_it_does)
+{
+    static struct coordinator_view view;
+    static const char text[] =
+        "{\"events\":[{\"sequence\":1,\"event\":\"noticeReceived\",\"worker\":3,\"certainty\":\"will\"},"
+        "{\"sequence\":2,\"event\":\"noticeReceived\",\"worker\":0,\"certainty\":\"may\"},"
+        "{\"sequence\":3,\"event\":\"noticeWithdrawn\"}]}";
+    struct error err = {0};
+    cr_assert_eq(coordinator_read(text, strlen(text), &view, &err), 0, "%s", err.text);
+    cr_assert_eq(view.event[0].worker, 3);
+    cr_assert(view.event[0].will);
+    cr_assert_eq(view.event[1].worker, 0);
+    cr_assert_not(view.event[1].will);
+    cr_assert_eq(view.event[2].worker, -1);
+}
+
 Test(operator_view, a_notice_is_a_sentence_with_what_is_left_where_that_is_known)
 {
     tells("\"event\":\"noticeReceived\",\"worker\":3,\"step\":9,\"source\":\"aws-rebalance\","
