@@ -399,9 +399,9 @@ def test_a_nodes_agent_that_starts_again_withdraws_nothing_before_it_has_asked(p
     assert text.count("notice withdrawn") == 1 and text.count('"certainty":"may"') == 1, text
 
 
-def asks(port, after):
+def asks(port, after, address="127.0.0.1"):
     """A connection that has asked, and waits."""
-    caller = socket.create_connection(("127.0.0.1", port), timeout=rig.DEADLINE_S)
+    caller = socket.create_connection(("127.0.0.1", port), timeout=rig.DEADLINE_S, source_address=(address, 0))
     caller.sendall(f"GET /v1/notices?after={after} HTTP/1.1\r\nHost: here\r\n\r\n".encode())
     return caller
 
@@ -422,12 +422,47 @@ def test_sixty_four_callers_wait_for_news_and_who_comes_beside_them_is_answered_
         port = node("127.0.0.1", metadata.url, port=0).port
         rig.until(lambda: (said := notices("127.0.0.1", port=port))["complete"] and said["pool"], "it has asked", rig.DEADLINE_S)
         revision = notices("127.0.0.1", port=port)["revision"]
-        callers = [stack.enter_context(asks(port, revision)) for _ in range(64 + 20)]
+        callers = [stack.enter_context(asks(port, revision, f"127.0.1.{1 + number // 4}")) for number in range(64 + 20)]
         rig.until(lambda: sum(map(is_answered, callers)) == 20, "all but 64 have an answer", rig.DEADLINE_S)
         assert notices("127.0.0.1", after=revision, port=port)["notices"] == []
         metadata.reclaim(100)
         rig.until(lambda: all(map(is_answered, callers)), "all have one", rig.DEADLINE_S)
         assert sum(b"aws-spot" in whole(caller) for caller in callers) == 64
+
+
+def test_of_one_address_four_wait_and_whoever_asks_more_takes_no_place_from_others(node):
+    with Metadata("aws") as metadata, contextlib.ExitStack() as stack:
+        port = node("127.0.0.1", metadata.url, port=0).port
+        rig.until(lambda: (said := notices("127.0.0.1", port=port))["complete"] and said["pool"], "it has asked", rig.DEADLINE_S)
+        revision = notices("127.0.0.1", port=port)["revision"]
+        greedy = [stack.enter_context(asks(port, revision, "127.0.1.1")) for _ in range(64)]
+        rig.until(lambda: sum(map(is_answered, greedy)) == 60, "all but four have an answer", rig.DEADLINE_S)
+        other = stack.enter_context(asks(port, revision, "127.0.1.2"))
+        assert notices("127.0.0.1", port=port)["notices"] == [] and not is_answered(other)
+        metadata.reclaim(100)
+        assert b"aws-spot" in whole(other)
+
+
+@pytest.fixture(name="later", scope="module")
+def library_to_preload(tmp_path_factory):
+    """What has a program believe that time has gone by (later.c)."""
+    library = tmp_path_factory.mktemp("later") / "later.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", str(library), str(Path(__file__).with_name("later.c"))], check=True)
+    return library
+
+
+def test_who_waits_for_news_that_do_not_come_has_an_answer_after_a_minute(node, later, tmp_path):
+    gone_by = tmp_path / "gone by"
+    with Metadata("gce") as metadata, contextlib.ExitStack() as stack:
+        port = node("127.0.0.1", metadata.url, port=0, env={"LD_PRELOAD": str(later), "LATER_WHILE": str(gone_by), "LATER_S": "60"}).port
+        rig.until(lambda: (said := notices("127.0.0.1", port=port))["complete"] and said["pool"], "it has asked", rig.DEADLINE_S)
+        page = notices("127.0.0.1", port=port)
+        callers = [stack.enter_context(asks(port, page["revision"])) for _ in range(5)]
+        rig.until(lambda: any(map(is_answered, callers)), "one is too many, and so the others wait", rig.DEADLINE_S)
+        assert sum(map(is_answered, callers)) == 1
+        gone_by.touch()
+        rig.until(lambda: all(map(is_answered, callers)), "all have an answer", rig.DEADLINE_S)
+        assert [json.loads(whole(caller)) for caller in callers] == [page] * 5
 
 
 def test_whatever_the_environment_says_no_proxy_is_asked_for_the_metadata(node):
