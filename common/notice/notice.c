@@ -77,10 +77,16 @@ const char *notice_certainty_name(enum notice_certainty certainty)
     return certainty_names[certainty];
 }
 
-rm_time notice_until(enum notice_source source, int64_t at_ms, int64_t said_ms, rm_time now)
+rm_time notice_most(enum notice_source source)
 {
     rm_time lead = notice_kind(source)->lead;
-    int64_t most_ms = (lead ? lead : lead_unpromised) / RM_MS * 2;
+    RM_ASSERT(lead >= 0, "source %d promises %lld ns", (int)source, (long long)lead);
+    return 2 * (lead ? lead : lead_unpromised);
+}
+
+rm_time notice_until(enum notice_source source, int64_t at_ms, int64_t said_ms, rm_time now)
+{
+    int64_t most_ms = notice_most(source) / RM_MS;
     int64_t left_ms = at_ms <= said_ms ? 0 : at_ms - said_ms;
     RM_ASSERT(left_ms >= 0 && most_ms > 0, "%lld ms are left, of %lld at most", (long long)left_ms,
               (long long)most_ms);

@@ -85,10 +85,13 @@ struct notice {
     bool startable;         /* it may be told to begin, by its id: start_request.h */
 };
 
+/* How far ahead a source's moment is believed to be: twice what its vendor promises, and where that is
+ * nothing an hour. */
+rm_time notice_most(enum notice_source source);
+
 /* When a source's moment comes by the caller's clock. at_ms: the moment, said_ms: the source's own clock when
- * it answered (its Date header), both milliseconds since the epoch. Never in the past, and never later than
- * twice what its vendor promises (where that is nothing, an hour): clocks differ, and a liar must not keep a
- * machine that goes. */
+ * it answered (its Date header), both milliseconds since the epoch. Never in the past, and never further
+ * ahead than notice_most: clocks differ, and a liar must not keep a machine that goes. */
 rm_time notice_until(enum notice_source source, int64_t at_ms, int64_t said_ms, rm_time now);
 
 enum { NOTICES_MAX = 16 };

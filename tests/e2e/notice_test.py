@@ -176,7 +176,8 @@ def fixture_amazons():
 def test_what_amazons_own_stand_in_tells_is_heard_and_a_moment_that_it_puts_off_stays_where_it_was(node, amazons, tmp_path):
     """Of a `spot` without a time it says at each question that there are two more minutes."""
     with amazons(tmp_path, "spot") as url:
-        port = node("127.0.0.1", url, port=0).port
+        process = node("127.0.0.1", url, port=0)
+        port = process.port
 
         def told():
             page = notices("127.0.0.1", port=port)
@@ -186,6 +187,7 @@ def test_what_amazons_own_stand_in_tells_is_heard_and_a_moment_that_it_puts_off_
         assert first == {"aws-rebalance": ("may", None), "aws-spot": ("will", first["aws-spot"][1])} and first["aws-spot"][1] <= 121000, page
         rig.until(lambda: told()[1]["aws-spot"][1] < first["aws-spot"][1] - 5000, "the time runs", rig.DEADLINE_S)
         assert told()[0]["revision"] == page["revision"]
+        assert sum("its time is put off" in line for line in process.said) == 1, process.said
 
 
 @pytest.mark.parametrize("cloud, pool", [("aws", "p3.2xlarge/us-east-1a"), ("gce", "n1-standard-8/us-central1-a"), ("azure", "Standard_NC6s_v3/1")])
@@ -198,7 +200,8 @@ def test_each_cloud_says_of_which_type_a_machine_is_and_in_which_zone(node, clou
 @pytest.mark.parametrize("off", [-600, 600])
 def test_a_clock_that_is_ten_minutes_off_moves_no_deadline(node, off):
     with Metadata("azure", clock=lambda: time.time() + off) as metadata:
-        port = node("127.0.0.1", metadata.url, port=0).port
+        process = node("127.0.0.1", metadata.url, port=0)
+        port = process.port
         rig.until(lambda: (said := notices("127.0.0.1", port=port))["complete"] and said["pool"], "it has asked", rig.DEADLINE_S)
         page = notices("127.0.0.1", port=port)
         metadata.tell(event(metadata.clock() + 30, ["gpu_4"], ident="E-0"))  # another machine's: nothing
@@ -207,6 +210,8 @@ def test_a_clock_that_is_ten_minutes_off_moves_no_deadline(node, off):
         metadata.reclaim(100)
         told = notices("127.0.0.1", after=page["revision"], port=port)["notices"]
         assert len(told) == 1 and 0 < told[0]["leftMs"] <= 101000, told
+        clock = "ahead of that of its metadata" if off < 0 else "behind that of its metadata"
+        assert sum(clock in line for line in process.said) == 1, process.said
 
 
 def test_azures_first_answer_is_waited_for_longer_than_any_other(node):

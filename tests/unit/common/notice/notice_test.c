@@ -49,6 +49,8 @@ Test(notice, a_moment_that_is_over_is_now_and_one_far_ahead_is_twice_what_the_ve
     cr_assert_eq(notice_until(NOTICE_AWS_SPOT, INT64_MIN, said, now), now);
     cr_assert_eq(notice_until(NOTICE_CORDON, said + year, said, now), now + 3600 * RM_S,
                  "nothing is promised");
+    cr_assert_eq(notice_most(NOTICE_AWS_SPOT), 240 * RM_S);
+    cr_assert_eq(notice_most(NOTICE_CORDON), 3600 * RM_S);
 }
 
 Test(notice, one_cause_that_two_sources_tell_of_is_one_notice_with_the_nearer_time)
