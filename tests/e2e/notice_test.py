@@ -128,6 +128,14 @@ def silent(handler):
     handler.close_connection = True
 
 
+def never_answers(handler):
+    """It has taken the question, and the connection stands."""
+    metadata = handler.metadata
+    with metadata.news:
+        metadata.news.wait_for(lambda: metadata.stopping)
+    handler.close_connection = True
+
+
 FAULTS = {
     "5xx": lambda h: h.say(503, WORD),
     "a redirect": lambda h: h.say(302, "", Location="/latest/meta-data/spot/instance-action"),
@@ -135,10 +143,11 @@ FAULTS = {
     "no JSON": lambda h: h.say(200, "<html>terminate</html>"),
     "a token refused": lambda h: h.say(401),
     "nothing": silent,
+    "silence": never_answers,
     "long past": lambda h: h.say(200, json.dumps({"action": "terminate", "time": "2017-09-18T08:22:00Z"})),
 }
 SAID = {"5xx": "status 503", "a redirect": "redirect", "a mebibyte": "more than 65536 bytes", "no JSON": "instance-action",
-        "a token refused": "status 401", "nothing": "instance-action: ", "long past": "long past"}
+        "a token refused": "status 401", "nothing": "instance-action: ", "silence": "timed out", "long past": "long past"}
 
 
 def test_what_is_no_notice_is_one_sentence_and_the_next_true_one_is_heard(node):
