@@ -9,7 +9,6 @@ static const char *const cause_names[NOTICE_CAUSES] = {
     [NOTICE_CAUSE_MAINTENANCE] = "maintenance",
     [NOTICE_CAUSE_SCALE_DOWN] = "scale-down",
     [NOTICE_CAUSE_DRAIN] = "drain",
-    [NOTICE_CAUSE_POD] = "pod",
 };
 
 static const char *const certainty_names[] = {[NOTICE_MAY] = "may", [NOTICE_WILL] = "will"};
@@ -34,11 +33,7 @@ static const struct notice_kind kinds[NOTICE_SOURCES] = {
     [NOTICE_GKE] = {"gke-impending-termination", NOTICE_CAUSE_RECLAIM, NOTICE_MAY, 3600 * RM_S},
     [NOTICE_AKS] = {"aks-remediator", NOTICE_CAUSE_RECLAIM, NOTICE_WILL, 30 * RM_S},
     [NOTICE_OUT_OF_SERVICE] = {"out-of-service", NOTICE_CAUSE_MAINTENANCE, NOTICE_WILL, 0},
-    [NOTICE_NODE_DELETED] = {"node-deleted", NOTICE_CAUSE_SCALE_DOWN, NOTICE_WILL, 0},
     [NOTICE_CORDON] = {"cordon", NOTICE_CAUSE_DRAIN, NOTICE_MAY, 0},
-    [NOTICE_EVICTION] = {"eviction", NOTICE_CAUSE_POD, NOTICE_WILL, 0},
-    [NOTICE_SHUTDOWN] = {"kubelet-shutdown", NOTICE_CAUSE_RECLAIM, NOTICE_WILL, 0},
-    [NOTICE_SIGTERM] = {"sigterm", NOTICE_CAUSE_POD, NOTICE_WILL, 0},
 };
 
 static const rm_time lead_unpromised = 1800 * RM_S;

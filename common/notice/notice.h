@@ -27,10 +27,13 @@ enum notice_cause {
     NOTICE_CAUSE_MAINTENANCE, /* its host is serviced, or broken */
     NOTICE_CAUSE_SCALE_DOWN,  /* an autoscaler does without it, or puts another in its place */
     NOTICE_CAUSE_DRAIN,       /* a person or a controller empties it */
-    NOTICE_CAUSE_POD,         /* this pod alone is to go */
     NOTICE_CAUSES
 };
 
+/* What the cluster says of a pod's end, or of a Node's that has begun, has no row: it is no word that comes
+ * before another one and may be merged with it, but is acted on where it is seen. A Node that is deleted, an
+ * eviction (DisruptionTarget) and a kubelet that shuts its machine down: operator/core (view.h, account.h).
+ * SIGTERM, which each of them ends in: the worker's own core (AGENT_TERM). */
 enum notice_source {
     /* the machine's own metadata (metadata.h) */
     NOTICE_AWS_SPOT,
@@ -50,12 +53,7 @@ enum notice_source {
     NOTICE_GKE,
     NOTICE_AKS,
     NOTICE_OUT_OF_SERVICE,
-    /* other words of the cluster */
-    NOTICE_NODE_DELETED,
-    NOTICE_CORDON,
-    NOTICE_EVICTION,
-    NOTICE_SHUTDOWN, /* the kubelet ends all pods of its machine */
-    NOTICE_SIGTERM,
+    NOTICE_CORDON, /* a taint of Kubernetes' own */
     NOTICE_SOURCES
 };
 
