@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "agent/notice/metadata_watch.h"
@@ -13,11 +12,20 @@
 #include "common/notice/page.h"
 #include "common/os/log.h"
 
-/* 64 wait for news, and as many may come beside them, who are answered at once. */
-enum { WAITING_MAX = 64, CALLERS_MAX = 2 * WAITING_MAX, STRANGERS_MAX = 64, QUEUE_MAX = NOTICE_PAGE_MAX };
-
-static const rm_time waits_most = 55 * RM_S; /* a caller's own limit is a minute */
-static const rm_time look_again = 5 * RM_S;
+/* 64 wait for news, and as many may come beside them, who are answered at once.
+ *
+ * Of one address 4 wait. A pod has its own address, and its worker asks one question at a time; one that
+ * starts again leaves a question behind, which waits on for up to a minute. Of pods with the machine's
+ * network a node has one, for each has the same ports. So 4 is a worker that has been started three times
+ * within a minute; whoever asks more is answered at once, and hears news as well. Without it one pod could
+ * take all places, and the others, who then ask ten times a second, the machine's time. */
+enum {
+    WAITING_MAX = 64,
+    WAITING_EACH = 4,
+    CALLERS_MAX = 2 * WAITING_MAX,
+    STRANGERS_MAX = 64,
+    QUEUE_MAX = NOTICE_PAGE_MAX
+};
 
 struct node {
     struct loop *loop;
@@ -27,16 +35,6 @@ struct node {
     struct loop_signal *term;
     struct metadata_watch *watch;
 };
-
-/* The revision that a caller has; -1: none. */
-static int64_t after(const char *query)
-{
-    char *end;
-    if (strncmp(query, "after=", 6) != 0 || query[6] < '0' || query[6] > '9')
-        return -1;
-    long long value = strtoll(query + 6, &end, 10);
-    return *end ? -1 : value;
-}
 
 static int answer_get(void *ctx, const struct ws_get *get, struct str *body, const char **type)
 {
@@ -48,9 +46,9 @@ static int answer_get(void *ctx, const struct ws_get *get, struct str *body, con
     }
     if (strcmp(get->path, "/v1/notices") != 0)
         return 404;
-    if (after(get->query) == watch->revision && get->waited < waits_most) {
+    if (notice_page_waits(watch, get->query, get->waited)) {
         if (!ws_gets_waiting(node->ws))
-            loop_timer_set(node->timer, loop_now(node->loop) + look_again);
+            loop_timer_set(node->timer, loop_now(node->loop) + NOTICE_PAGE_LOOK);
         return 0;
     }
     notice_page_write(watch, loop_now(node->loop), body);
@@ -62,7 +60,7 @@ static void answer_again(void *ctx)
 {
     struct node *node = ctx;
     if (ws_gets_waiting(node->ws) && ws_get_again(node->ws))
-        loop_timer_set(node->timer, loop_now(node->loop) + look_again);
+        loop_timer_set(node->timer, loop_now(node->loop) + NOTICE_PAGE_LOOK);
 }
 
 static void told_to_go(void *ctx, int signo)
@@ -99,6 +97,7 @@ static int node_open(struct node *node, const struct node_options *options, stru
                             .strangers_max = STRANGERS_MAX,
                             .watchers_max = CALLERS_MAX,
                             .waiting_max = WAITING_MAX,
+                            .waiting_each = WAITING_EACH,
                             .queue_max = QUEUE_MAX,
                             .get = answer_get,
                             .ctx = node};

@@ -233,11 +233,28 @@ static int conn_writable(struct ws_conn *conn)
     return 0;
 }
 
+/* How many wait who come from the same address, of whatever port. */
+static int waiting_beside(const struct ws_conn *conn)
+{
+    size_t host = (size_t)(strrchr(conn->peer, ':') - conn->peer) + 1;
+    int count = 0;
+    for (const struct ws_conn *other = conn->ws->waiting; other; other = other->next_waiting)
+        count += !strncmp(other->peer, conn->peer, host);
+    return count;
+}
+
+static bool has_room_to_wait(const struct ws_conn *conn)
+{
+    const struct ws *ws = conn->ws;
+    int each = ws->options.waiting_each;
+    return ws->gets_waiting < ws->options.waiting_max && (!each || waiting_beside(conn) < each);
+}
+
 /* Asks the user; true: there is an answer to send. */
 static bool get_ask(struct ws_conn *conn)
 {
     struct ws *ws = conn->ws;
-    bool crowded = !conn->entry.waits && ws->gets_waiting >= ws->options.waiting_max;
+    bool crowded = !conn->entry.waits && !has_room_to_wait(conn);
     struct ws_get get = {.path = conn->path,
                          .query = conn->query,
                          .accept = conn->accept,

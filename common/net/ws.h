@@ -28,7 +28,8 @@ struct ws_get {
     const char *path;   /* "/v1/status" */
     const char *query;  /* "after=17&x"; "" where there is none */
     const char *accept; /* the header of that name; "" where there is none, or more than anybody needs */
-    rm_time waited;     /* since it was first asked; RM_NEVER: it can't wait, too many do */
+    rm_time waited;     /* since it was first asked; RM_NEVER: it can't wait, too many do, or too many of its
+                           address */
 };
 
 struct ws_options {
@@ -38,6 +39,7 @@ struct ws_options {
      * a new one; those of plain GETs; those that ws_prove was called for. */
     int strangers_max, watchers_max, proven_max;
     int waiting_max;         /* plain GETs whose answer may wait, of those; 0: 32 */
+    int waiting_each;        /* of which so many from one address at most; 0: as many as there may be */
     rm_time stranger_within; /* since it was accepted; who is still a stranger then is closed. 0: 5 s */
     size_t queue_max;        /* bytes that may wait to leave on one connection */
     void (*opened)(void *ctx, struct ws_conn *conn);

@@ -9,7 +9,6 @@ static const char *const cause_names[NOTICE_CAUSES] = {
     [NOTICE_CAUSE_MAINTENANCE] = "maintenance",
     [NOTICE_CAUSE_SCALE_DOWN] = "scale-down",
     [NOTICE_CAUSE_DRAIN] = "drain",
-    [NOTICE_CAUSE_POD] = "pod",
 };
 
 static const char *const certainty_names[] = {[NOTICE_MAY] = "may", [NOTICE_WILL] = "will"};
@@ -34,11 +33,7 @@ static const struct notice_kind kinds[NOTICE_SOURCES] = {
     [NOTICE_GKE] = {"gke-impending-termination", NOTICE_CAUSE_RECLAIM, NOTICE_MAY, 3600 * RM_S},
     [NOTICE_AKS] = {"aks-remediator", NOTICE_CAUSE_RECLAIM, NOTICE_WILL, 30 * RM_S},
     [NOTICE_OUT_OF_SERVICE] = {"out-of-service", NOTICE_CAUSE_MAINTENANCE, NOTICE_WILL, 0},
-    [NOTICE_NODE_DELETED] = {"node-deleted", NOTICE_CAUSE_SCALE_DOWN, NOTICE_WILL, 0},
     [NOTICE_CORDON] = {"cordon", NOTICE_CAUSE_DRAIN, NOTICE_MAY, 0},
-    [NOTICE_EVICTION] = {"eviction", NOTICE_CAUSE_POD, NOTICE_WILL, 0},
-    [NOTICE_SHUTDOWN] = {"kubelet-shutdown", NOTICE_CAUSE_RECLAIM, NOTICE_WILL, 0},
-    [NOTICE_SIGTERM] = {"sigterm", NOTICE_CAUSE_POD, NOTICE_WILL, 0},
 };
 
 static const rm_time lead_unpromised = 1800 * RM_S;
@@ -77,10 +72,16 @@ const char *notice_certainty_name(enum notice_certainty certainty)
     return certainty_names[certainty];
 }
 
-rm_time notice_until(enum notice_source source, int64_t at_ms, int64_t said_ms, rm_time now)
+rm_time notice_most(enum notice_source source)
 {
     rm_time lead = notice_kind(source)->lead;
-    int64_t most_ms = (lead ? lead : lead_unpromised) / RM_MS * 2;
+    RM_ASSERT(lead >= 0, "source %d promises %lld ns", (int)source, (long long)lead);
+    return 2 * (lead ? lead : lead_unpromised);
+}
+
+rm_time notice_until(enum notice_source source, int64_t at_ms, int64_t said_ms, rm_time now)
+{
+    int64_t most_ms = notice_most(source) / RM_MS;
     int64_t left_ms = at_ms <= said_ms ? 0 : at_ms - said_ms;
     RM_ASSERT(left_ms >= 0 && most_ms > 0, "%lld ms are left, of %lld at most", (long long)left_ms,
               (long long)most_ms);

@@ -27,10 +27,13 @@ enum notice_cause {
     NOTICE_CAUSE_MAINTENANCE, /* its host is serviced, or broken */
     NOTICE_CAUSE_SCALE_DOWN,  /* an autoscaler does without it, or puts another in its place */
     NOTICE_CAUSE_DRAIN,       /* a person or a controller empties it */
-    NOTICE_CAUSE_POD,         /* this pod alone is to go */
     NOTICE_CAUSES
 };
 
+/* What the cluster says of a pod's end, or of a Node's that has begun, has no row: it is no word that comes
+ * before another one and may be merged with it, but is acted on where it is seen. A Node that is deleted, an
+ * eviction (DisruptionTarget) and a kubelet that shuts its machine down: operator/core (view.h, account.h).
+ * SIGTERM, which each of them ends in: the worker's own core (AGENT_TERM). */
 enum notice_source {
     /* the machine's own metadata (metadata.h) */
     NOTICE_AWS_SPOT,
@@ -50,12 +53,7 @@ enum notice_source {
     NOTICE_GKE,
     NOTICE_AKS,
     NOTICE_OUT_OF_SERVICE,
-    /* other words of the cluster */
-    NOTICE_NODE_DELETED,
-    NOTICE_CORDON,
-    NOTICE_EVICTION,
-    NOTICE_SHUTDOWN, /* the kubelet ends all pods of its machine */
-    NOTICE_SIGTERM,
+    NOTICE_CORDON, /* a taint of Kubernetes' own */
     NOTICE_SOURCES
 };
 
@@ -85,10 +83,13 @@ struct notice {
     bool startable;         /* it may be told to begin, by its id: start_request.h */
 };
 
+/* How far ahead a source's moment is believed to be: twice what its vendor promises, and where that is
+ * nothing an hour. */
+rm_time notice_most(enum notice_source source);
+
 /* When a source's moment comes by the caller's clock. at_ms: the moment, said_ms: the source's own clock when
- * it answered (its Date header), both milliseconds since the epoch. Never in the past, and never later than
- * twice what its vendor promises (where that is nothing, an hour): clocks differ, and a liar must not keep a
- * machine that goes. */
+ * it answered (its Date header), both milliseconds since the epoch. Never in the past, and never further
+ * ahead than notice_most: clocks differ, and a liar must not keep a machine that goes. */
 rm_time notice_until(enum notice_source source, int64_t at_ms, int64_t said_ms, rm_time now);
 
 enum { NOTICES_MAX = 16 };

@@ -1,5 +1,6 @@
 #include "common/notice/page.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/assert.h"
@@ -33,6 +34,26 @@ rm_time notice_page_pause(struct notice_pace *pace, bool news, rm_time took)
     }
     pace->quick += pace->quick < QUICK_MOST;
     return news && pace->quick < QUICK_MOST ? 0 : apart;
+}
+
+static const rm_time waits_most = 55 * RM_S;
+
+/* The revision that a caller has; -1: it names none. */
+static int64_t after(const char *query)
+{
+    static const char name[] = "after=";
+    char *end;
+    const char *digits = query + sizeof name - 1;
+    if (strncmp(query, name, sizeof name - 1) != 0 || *digits < '0' || *digits > '9')
+        return -1;
+    long long value = strtoll(digits, &end, 10);
+    return *end ? -1 : value;
+}
+
+bool notice_page_waits(const struct watch *watch, const char *query, rm_time waited)
+{
+    RM_ASSERT(waited >= 0, "an answer waits for %lld ns", (long long)waited);
+    return after(query) == watch->revision && waited < waits_most;
 }
 
 void notice_page_write(const struct watch *watch, rm_time now, struct str *out)

@@ -34,6 +34,14 @@ struct notice_pace {
 /* news: its revision is another one than that which was asked with; took: from question to answer. */
 rm_time notice_page_pause(struct notice_pace *pace, bool news, rm_time took);
 
+/* How often it is to be looked whether who waits has waited for long enough. */
+#define NOTICE_PAGE_LOOK (5 * RM_S)
+
+/* Whether the answer to GET /v1/notices?query waits for news: who asks knows the newest revision, and has not
+ * waited for 55 s yet, as its own patience may end after a minute. waited: since it asked; RM_NEVER: it can't
+ * wait. */
+bool notice_page_waits(const struct watch *watch, const char *query, rm_time waited);
+
 void notice_page_write(const struct watch *watch, rm_time now, struct str *out);
 
 /* Of whoever answers at that port: ERR_PROTOCOL with a sentence where it is no such page. A source that is

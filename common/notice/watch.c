@@ -16,6 +16,7 @@ enum {
 };
 
 static const rm_time pause_first = RM_S, pause_most = 30 * RM_S, at_once = RM_S;
+static const int64_t skew_most_ms = 5000; /* a Date has whole seconds, and an answer is on its way for some */
 
 /* ---- the questions ---- */
 
@@ -290,13 +291,6 @@ static void doubt(struct watch *w, enum notice_source source, const struct metad
     w->revision++;
 }
 
-/* A machine that was to be gone long ago, and answers, is not about to go. */
-static bool is_stale(enum notice_source source, const struct metadata_word *word, int64_t said_ms)
-{
-    rm_time lead = notice_kind(source)->lead ? notice_kind(source)->lead : 3600 * RM_S;
-    return word->timed && said_ms - word->until_ms > 2 * lead / RM_MS;
-}
-
 static void take_word(struct watch *w, const struct topic_row *row, const struct metadata_word *word,
                       int64_t said_ms, rm_time now, char say[WATCH_SAY_MAX])
 {
@@ -322,6 +316,83 @@ static void take_word(struct watch *w, const struct topic_row *row, const struct
     if (told.until != RM_NEVER)
         snprintf(say + n, WATCH_SAY_MAX - (size_t)n, ", in %" PRId64 " s", (told.until - now) / RM_S);
 }
+
+/* ---- what is odd about it ---- */
+
+enum odd {
+    ODD_STALE = 1, /* a machine that was to be gone long ago, and answers, is not about to go */
+    ODD_FAR = 2,
+    ODD_PUT_OFF = 4,
+};
+
+/* By what was known before. */
+static enum odd oddness_of(const struct watch *w, enum notice_source source, const struct metadata_word *word,
+                           int64_t said_ms, rm_time now)
+{
+    int64_t left_ms = word->until_ms - said_ms, most_ms = notice_most(source) / RM_MS;
+    RM_ASSERT(most_ms > 0, "source %d has %lld ms", (int)source, (long long)most_ms);
+    if (!word->timed)
+        return 0;
+    if (left_ms < -most_ms)
+        return ODD_STALE;
+    if (left_ms > most_ms)
+        return ODD_FAR;
+    rm_time known = until_of(w, source, word->id);
+    bool off =
+        known != RM_NEVER && notice_until(source, word->until_ms, said_ms, now) > known + NOTICE_SAME_MOMENT;
+    return off ? ODD_PUT_OFF : 0;
+}
+
+static void add_sentence(char say[WATCH_SAY_MAX], const char *sentence)
+{
+    size_t length = strlen(say);
+    RM_ASSERT(length < WATCH_SAY_MAX && *sentence, "a sentence behind %zu bytes", length);
+    snprintf(say + length, WATCH_SAY_MAX - length, "%s%s", length ? "; " : "", sentence);
+}
+
+/* Each until it is over. */
+static void say_odd(struct watch_slot *s, const struct topic_row *row, unsigned odd, char say[WATCH_SAY_MAX])
+{
+    RM_ASSERT((unsigned)row->source < NOTICE_SOURCES, "%s has no source of notices", row->path);
+    const char *name = notice_kind(row->source)->name;
+    unsigned fresh = odd & ~s->odd;
+    char sentence[160];
+    s->odd = odd;
+    if (fresh & ODD_STALE) {
+        snprintf(sentence, sizeof sentence, "%s: its time is long past: it is not heeded", row->path);
+        add_sentence(say, sentence);
+    }
+    if (fresh & ODD_FAR) {
+        snprintf(sentence, sizeof sentence,
+                 "%s: its time is more than %" PRId64 " s ahead, twice what is promised: no more is believed",
+                 name, notice_most(row->source) / RM_S);
+        add_sentence(say, sentence);
+    }
+    if (fresh & ODD_PUT_OFF) {
+        snprintf(sentence, sizeof sentence, "%s: its time is put off: the one that was told first counts",
+                 name);
+        add_sentence(say, sentence);
+    }
+}
+
+static void check_clock(struct watch *w, const struct watch_answer *a, char say[WATCH_SAY_MAX])
+{
+    int64_t ahead_ms = a->wall_ms - a->said_ms;
+    char sentence[160];
+    if (!a->said_ms)
+        return;
+    bool skewed = ahead_ms > skew_most_ms || ahead_ms < -skew_most_ms;
+    if (skewed && !w->skewed) {
+        snprintf(sentence, sizeof sentence,
+                 "this machine's clock is %" PRId64 " s %s that of its metadata: times are taken by the "
+                 "metadata's, but set this machine's clock",
+                 (ahead_ms < 0 ? -ahead_ms : ahead_ms) / 1000, ahead_ms < 0 ? "behind" : "ahead of");
+        add_sentence(say, sentence);
+    }
+    w->skewed = skewed;
+}
+
+/* ---- which notices stand ---- */
 
 static bool is_among(const struct metadata_words *words, const char *id)
 {
@@ -486,18 +557,19 @@ static void answer_topic(struct watch *w, struct watch_slot *s, const struct wat
     s->failures = 0;
     s->heard = true;
     text_copy(s->etag, sizeof s->etag, etag_is_plain(a->etag) ? a->etag : "");
-    bool stale = false;
-    for (int i = 0; i < words.count; i++)
-        if (is_stale(row->source, &words.word[i], said_ms))
-            stale = true;
-        else
+    s->trouble[0] = 0;
+    unsigned odd = 0;
+    for (int i = 0; i < words.count; i++) {
+        enum odd one = oddness_of(w, row->source, &words.word[i], said_ms, now);
+        odd |= one;
+        if (one != ODD_STALE)
             fresh.word[fresh.count++] = words.word[i];
+    }
     for (int i = 0; i < fresh.count; i++)
         take_word(w, row, &fresh.word[i], said_ms, now, say);
     withdraw_others(w, row->source, &fresh, say);
-    if (stale && !s->trouble[0])
-        snprintf(say, WATCH_SAY_MAX, "%s: its time is long past: it is not heeded", row->path);
-    snprintf(s->trouble, sizeof s->trouble, "%s", stale ? "stale" : "");
+    say_odd(s, row, odd, say);
+    check_clock(w, a, say);
     if (!w->complete && all_heard(w)) {
         w->complete = true;
         w->revision++;

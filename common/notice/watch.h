@@ -11,7 +11,10 @@
  * refused, a redirect, an error, silence, too much, no JSON) is one sentence, until it is over or another
  * one, and the question is asked again with growing pauses. A sentence that comes again and again is said
  * ever more rarely (repeats.h). Where all questions fail again and again the cloud is looked for anew.
- * Moments are converted by the answer's own Date; one that is long past is no notice. */
+ * Moments are converted by the answer's own Date; one that is long past is no notice. What is odd about an
+ * answer is a sentence, too, until it is over: a moment that is long past, one further ahead than is believed
+ * (notice_most), one that is put off, which stays where it was first, and a Date that is more than 5 s away
+ * from this machine's own clock. */
 #ifndef RM_NOTICE_WATCH_H
 #define RM_NOTICE_WATCH_H
 
@@ -61,8 +64,9 @@ struct watch_slot {
     char etag[WATCH_ETAG_MAX];
     char trouble[WATCH_SAY_MAX]; /* said, and not over */
     rm_time asked_at;
-    bool heard;  /* an answer to rely on */
-    bool denied; /* by a 404 that would withdraw a notice: the next one has a newer token */
+    bool heard;   /* an answer to rely on */
+    bool denied;  /* by a 404 that would withdraw a notice: the next one has a newer token */
+    unsigned odd; /* what was odd about the newest answer, and said */
 };
 
 struct watch {
@@ -74,6 +78,7 @@ struct watch {
     int looked;                     /* rounds of all clouds without an answer */
     struct repeats troubles, words; /* what was said of either; notices have room of their own */
     struct notices notices;
+    bool skewed;      /* by the newest Date this machine's clock is wrong, and that was said */
     bool complete;    /* of each question there was an answer to rely on: what is not known is not so */
     int64_t revision; /* grows with each change of the notices, and with the first complete word */
 };
@@ -87,7 +92,7 @@ bool watch_ask(struct watch *w, rm_time now, struct watch_question *ret);
 /* What its cloud wants to have with each question. */
 void watch_header(const struct watch *w, char ret[WATCH_HEADER_MAX]);
 
-/* say: a sentence for a person where something is new, else "". */
+/* say: for a person, what is new, a sentence or several of them; else "". */
 void watch_answer(struct watch *w, int slot, const struct watch_answer *answer, rm_time now,
                   char say[WATCH_SAY_MAX]);
 

@@ -61,8 +61,8 @@ void query_read(const char *text, struct query *ret)
             ret->after = number;
         if (stay && (stay = read_number(stay, 9, &number)) && is_end(*stay))
             ret->relief.stay = (int)number;
-        if (relieve)
-            ret->relieves = read_relief(relieve, false, &ret->relief);
+        if (relieve && read_relief(relieve, false, &ret->relief))
+            ret->relieves = true;
         if (deleted)
             read_relief(deleted, true, &ret->relief);
     }

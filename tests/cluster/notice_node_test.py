@@ -149,6 +149,13 @@ def until_moved(training, before, numbers, size=3):
     return training.until(moved, f"a ring of {size}, none of it on {numbers}")
 
 
+def in_one_change(training, before, said, going):
+    """Those are out of the ring and as many others in it, with no ring between that was smaller."""
+    stayed, members = ({member["worker"] for member in page["ring"]["members"]} for page in (before, said))
+    assert stayed - members == {index_of(pod) for pod in going} and len(members - stayed) == len(going), training.story()
+    assert before["ring"]["generation"] < said["ring"]["generation"] <= before["ring"]["generation"] + len(going), training.story()
+
+
 def told_of(said, worker):
     """Of which sources that worker was told, as its coordinator says."""
     return [(event["source"], event["certainty"]) for event in said["events"] if event["event"] == "noticeReceived" and event["worker"] == worker]
@@ -265,7 +272,8 @@ def test_who_is_on_a_machine_of_that_cloud_goes_elsewhere_in_time_and_nothing_is
     going = workers_on(training, [number])
     assert going, training.story()
     reclaim(place, metadata, [number])
-    said = until_moved(training, said, [number])
+    before, said = said, until_moved(training, said, [number])
+    in_one_change(training, before, said, going)
     nothing_was_lost(said)
     for pod in going:
         assert told_of(said, index_of(pod)) == [(SOURCES[number], "will")], said

@@ -128,6 +128,14 @@ def silent(handler):
     handler.close_connection = True
 
 
+def never_answers(handler):
+    """It has taken the question, and the connection stands."""
+    metadata = handler.metadata
+    with metadata.news:
+        metadata.news.wait_for(lambda: metadata.stopping)
+    handler.close_connection = True
+
+
 FAULTS = {
     "5xx": lambda h: h.say(503, WORD),
     "a redirect": lambda h: h.say(302, "", Location="/latest/meta-data/spot/instance-action"),
@@ -135,10 +143,11 @@ FAULTS = {
     "no JSON": lambda h: h.say(200, "<html>terminate</html>"),
     "a token refused": lambda h: h.say(401),
     "nothing": silent,
+    "silence": never_answers,
     "long past": lambda h: h.say(200, json.dumps({"action": "terminate", "time": "2017-09-18T08:22:00Z"})),
 }
 SAID = {"5xx": "status 503", "a redirect": "redirect", "a mebibyte": "more than 65536 bytes", "no JSON": "instance-action",
-        "a token refused": "status 401", "nothing": "instance-action: ", "long past": "long past"}
+        "a token refused": "status 401", "nothing": "instance-action: ", "silence": "timed out", "long past": "long past"}
 
 
 def test_what_is_no_notice_is_one_sentence_and_the_next_true_one_is_heard(node):
@@ -176,7 +185,8 @@ def fixture_amazons():
 def test_what_amazons_own_stand_in_tells_is_heard_and_a_moment_that_it_puts_off_stays_where_it_was(node, amazons, tmp_path):
     """Of a `spot` without a time it says at each question that there are two more minutes."""
     with amazons(tmp_path, "spot") as url:
-        port = node("127.0.0.1", url, port=0).port
+        process = node("127.0.0.1", url, port=0)
+        port = process.port
 
         def told():
             page = notices("127.0.0.1", port=port)
@@ -186,6 +196,7 @@ def test_what_amazons_own_stand_in_tells_is_heard_and_a_moment_that_it_puts_off_
         assert first == {"aws-rebalance": ("may", None), "aws-spot": ("will", first["aws-spot"][1])} and first["aws-spot"][1] <= 121000, page
         rig.until(lambda: told()[1]["aws-spot"][1] < first["aws-spot"][1] - 5000, "the time runs", rig.DEADLINE_S)
         assert told()[0]["revision"] == page["revision"]
+        assert sum("its time is put off" in line for line in process.said) == 1, process.said
 
 
 @pytest.mark.parametrize("cloud, pool", [("aws", "p3.2xlarge/us-east-1a"), ("gce", "n1-standard-8/us-central1-a"), ("azure", "Standard_NC6s_v3/1")])
@@ -198,7 +209,8 @@ def test_each_cloud_says_of_which_type_a_machine_is_and_in_which_zone(node, clou
 @pytest.mark.parametrize("off", [-600, 600])
 def test_a_clock_that_is_ten_minutes_off_moves_no_deadline(node, off):
     with Metadata("azure", clock=lambda: time.time() + off) as metadata:
-        port = node("127.0.0.1", metadata.url, port=0).port
+        process = node("127.0.0.1", metadata.url, port=0)
+        port = process.port
         rig.until(lambda: (said := notices("127.0.0.1", port=port))["complete"] and said["pool"], "it has asked", rig.DEADLINE_S)
         page = notices("127.0.0.1", port=port)
         metadata.tell(event(metadata.clock() + 30, ["gpu_4"], ident="E-0"))  # another machine's: nothing
@@ -207,6 +219,8 @@ def test_a_clock_that_is_ten_minutes_off_moves_no_deadline(node, off):
         metadata.reclaim(100)
         told = notices("127.0.0.1", after=page["revision"], port=port)["notices"]
         assert len(told) == 1 and 0 < told[0]["leftMs"] <= 101000, told
+        clock = "ahead of that of its metadata" if off < 0 else "behind that of its metadata"
+        assert sum(clock in line for line in process.said) == 1, process.said
 
 
 def test_azures_first_answer_is_waited_for_longer_than_any_other(node):
@@ -399,9 +413,9 @@ def test_a_nodes_agent_that_starts_again_withdraws_nothing_before_it_has_asked(p
     assert text.count("notice withdrawn") == 1 and text.count('"certainty":"may"') == 1, text
 
 
-def asks(port, after):
+def asks(port, after, address="127.0.0.1"):
     """A connection that has asked, and waits."""
-    caller = socket.create_connection(("127.0.0.1", port), timeout=rig.DEADLINE_S)
+    caller = socket.create_connection(("127.0.0.1", port), timeout=rig.DEADLINE_S, source_address=(address, 0))
     caller.sendall(f"GET /v1/notices?after={after} HTTP/1.1\r\nHost: here\r\n\r\n".encode())
     return caller
 
@@ -422,12 +436,47 @@ def test_sixty_four_callers_wait_for_news_and_who_comes_beside_them_is_answered_
         port = node("127.0.0.1", metadata.url, port=0).port
         rig.until(lambda: (said := notices("127.0.0.1", port=port))["complete"] and said["pool"], "it has asked", rig.DEADLINE_S)
         revision = notices("127.0.0.1", port=port)["revision"]
-        callers = [stack.enter_context(asks(port, revision)) for _ in range(64 + 20)]
+        callers = [stack.enter_context(asks(port, revision, f"127.0.1.{1 + number // 4}")) for number in range(64 + 20)]
         rig.until(lambda: sum(map(is_answered, callers)) == 20, "all but 64 have an answer", rig.DEADLINE_S)
         assert notices("127.0.0.1", after=revision, port=port)["notices"] == []
         metadata.reclaim(100)
         rig.until(lambda: all(map(is_answered, callers)), "all have one", rig.DEADLINE_S)
         assert sum(b"aws-spot" in whole(caller) for caller in callers) == 64
+
+
+def test_of_one_address_four_wait_and_whoever_asks_more_takes_no_place_from_others(node):
+    with Metadata("aws") as metadata, contextlib.ExitStack() as stack:
+        port = node("127.0.0.1", metadata.url, port=0).port
+        rig.until(lambda: (said := notices("127.0.0.1", port=port))["complete"] and said["pool"], "it has asked", rig.DEADLINE_S)
+        revision = notices("127.0.0.1", port=port)["revision"]
+        greedy = [stack.enter_context(asks(port, revision, "127.0.1.1")) for _ in range(64)]
+        rig.until(lambda: sum(map(is_answered, greedy)) == 60, "all but four have an answer", rig.DEADLINE_S)
+        other = stack.enter_context(asks(port, revision, "127.0.1.2"))
+        assert notices("127.0.0.1", port=port)["notices"] == [] and not is_answered(other)
+        metadata.reclaim(100)
+        assert b"aws-spot" in whole(other)
+
+
+@pytest.fixture(name="later", scope="module")
+def library_to_preload(tmp_path_factory):
+    """What has a program believe that time has gone by (later.c)."""
+    library = tmp_path_factory.mktemp("later") / "later.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", str(library), str(Path(__file__).with_name("later.c"))], check=True)
+    return library
+
+
+def test_who_waits_for_news_that_do_not_come_has_an_answer_after_a_minute(node, later, tmp_path):
+    gone_by = tmp_path / "gone by"
+    with Metadata("gce") as metadata, contextlib.ExitStack() as stack:
+        port = node("127.0.0.1", metadata.url, port=0, env={"LD_PRELOAD": str(later), "LATER_WHILE": str(gone_by), "LATER_S": "60"}).port
+        rig.until(lambda: (said := notices("127.0.0.1", port=port))["complete"] and said["pool"], "it has asked", rig.DEADLINE_S)
+        page = notices("127.0.0.1", port=port)
+        callers = [stack.enter_context(asks(port, page["revision"])) for _ in range(5)]
+        rig.until(lambda: any(map(is_answered, callers)), "one is too many, and so the others wait", rig.DEADLINE_S)
+        assert sum(map(is_answered, callers)) == 1
+        gone_by.touch()
+        rig.until(lambda: all(map(is_answered, callers)), "all have an answer", rig.DEADLINE_S)
+        assert [json.loads(whole(caller)) for caller in callers] == [page] * 5
 
 
 def test_whatever_the_environment_says_no_proxy_is_asked_for_the_metadata(node):

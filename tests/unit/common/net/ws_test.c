@@ -98,8 +98,9 @@ static int get(void *ctx, const struct ws_get *get, struct str *body, const char
     return 200;
 }
 
-/* So many strangers and watchers, and two who are proven; a stranger has `within` (0: the usual time). */
-static void desk_open_for(struct desk *d, int most, rm_time within)
+/* So many strangers and watchers, and two who are proven; a stranger has `within` (0: the usual time); `each`
+ * may wait of one address (0: all). */
+static void desk_open_for(struct desk *d, int most, rm_time within, int each)
 {
     struct error err;
     *d = (struct desk){.echo = true};
@@ -108,6 +109,7 @@ static void desk_open_for(struct desk *d, int most, rm_time within)
                                  .strangers_max = most,
                                  .watchers_max = most,
                                  .proven_max = 2,
+                                 .waiting_each = each,
                                  .stranger_within = within,
                                  .queue_max = 2 * RM_FRAME_MAX,
                                  .opened = opened,
@@ -120,7 +122,7 @@ static void desk_open_for(struct desk *d, int most, rm_time within)
 
 static void desk_open(struct desk *d, int most)
 {
-    desk_open_for(d, most, 0);
+    desk_open_for(d, most, 0, 0);
 }
 
 static void desk_close(struct desk *d)
@@ -154,13 +156,21 @@ static void until(struct desk *d, const char *line)
     }
 }
 
-static int dial_raw(const struct desk *d)
+static int dial_raw_from(const struct desk *d, const char *address)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)ws_port(d->ws))};
+    struct sockaddr_in from = {.sin_family = AF_INET};
+    inet_pton(AF_INET, address, &from.sin_addr);
     inet_pton(AF_INET, "127.0.0.1", &at.sin_addr);
+    cr_assert_eq(bind(fd, (struct sockaddr *)&from, sizeof from), 0);
     cr_assert_eq(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
     return fd;
+}
+
+static int dial_raw(const struct desk *d)
+{
+    return dial_raw_from(d, "127.0.0.1");
 }
 
 static void raw_read(struct desk *d, int fd, struct str *out, const char *until_text)
@@ -180,13 +190,18 @@ static void raw_read(struct desk *d, int fd, struct str *out, const char *until_
     }
 }
 
-static int ask_raw(struct desk *d, const char *path)
+static int ask_raw_from(struct desk *d, const char *address, const char *path)
 {
     char request[200];
-    int fd = dial_raw(d);
+    int fd = dial_raw_from(d, address);
     snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path);
     cr_assert_gt(send(fd, request, strlen(request), 0), 0);
     return fd;
+}
+
+static int ask_raw(struct desk *d, const char *path)
+{
+    return ask_raw_from(d, "127.0.0.1", path);
 }
 
 static void rang(void *ctx)
@@ -466,7 +481,7 @@ Test(ws, places_for_proven_ones_are_limited_and_given_again)
 Test(ws, a_strangers_time_counts_from_when_it_was_accepted_and_who_is_proven_has_all_of_it)
 {
     struct desk d;
-    desk_open_for(&d, 8, 200 * RM_MS);
+    desk_open_for(&d, 8, 200 * RM_MS, 0);
     int silent = dial_raw(&d);
     dial(&d);
     until(&d, "server opened");
@@ -660,6 +675,37 @@ Test(ws, not_everybody_may_wait)
     str_clear(&out);
     for (int i = 0; i < MANY; i++)
         close(fd[i]);
+    desk_close(&d);
+}
+
+/* 127.0.0.1 is where the address of the third one begins as well. */
+Test(ws, of_one_address_no_more_may_wait_than_are_let_and_another_one_has_its_place)
+{
+    enum { EACH = 2 };
+    static const char *const from[] = {"127.0.0.1", "127.0.0.1", "127.0.0.12", "127.0.0.12"};
+    struct desk d;
+    int fd[4], one, two;
+    struct str out = str_init(1 << 16);
+    desk_open_for(&d, 8, 0, EACH);
+    for (int i = 0; i < 2 * EACH; i++) {
+        fd[i] = ask_raw_from(&d, from[i], "/wait");
+        turn_until_waiting(&d, i + 1);
+    }
+    one = ask_raw_from(&d, "127.0.0.1", "/wait");
+    raw_read(&d, one, &out, "no room to wait");
+    cr_assert_eq(ws_gets_waiting(d.ws), 2 * EACH);
+    cr_assert_eq(ws_get_again(d.ws), 2 * EACH, "who waits goes on");
+    d.news = true;
+    ws_get_again(d.ws);
+    turn_until_waiting(&d, 0);
+    d.news = false;
+    two = ask_raw_from(&d, "127.0.0.1", "/wait");
+    turn_until_waiting(&d, 1);
+    str_clear(&out);
+    for (int i = 0; i < 2 * EACH; i++)
+        close(fd[i]);
+    close(one);
+    close(two);
     desk_close(&d);
 }
 

@@ -49,6 +49,8 @@ Test(notice, a_moment_that_is_over_is_now_and_one_far_ahead_is_twice_what_the_ve
     cr_assert_eq(notice_until(NOTICE_AWS_SPOT, INT64_MIN, said, now), now);
     cr_assert_eq(notice_until(NOTICE_CORDON, said + year, said, now), now + 3600 * RM_S,
                  "nothing is promised");
+    cr_assert_eq(notice_most(NOTICE_AWS_SPOT), 240 * RM_S);
+    cr_assert_eq(notice_most(NOTICE_CORDON), 3600 * RM_S);
 }
 
 Test(notice, one_cause_that_two_sources_tell_of_is_one_notice_with_the_nearer_time)
@@ -66,11 +68,11 @@ Test(notice, one_cause_that_two_sources_tell_of_is_one_notice_with_the_nearer_ti
 Test(notice, the_earliest_time_wins_whatever_came_first)
 {
     struct notices n = {0};
-    take(&n, NOTICE_NODE_DELETED, 600 * RM_S);
-    cr_assert_eq(take(&n, NOTICE_SIGTERM, 15 * RM_S), NOTICE_NEW, "of another cause");
-    cr_assert_eq(notices_first(&n)->source, NOTICE_SIGTERM);
+    take(&n, NOTICE_AUTOSCALER, 600 * RM_S);
+    cr_assert_eq(take(&n, NOTICE_GCE_MAINTENANCE, 15 * RM_S), NOTICE_NEW, "of another cause");
+    cr_assert_eq(notices_first(&n)->source, NOTICE_GCE_MAINTENANCE);
     take(&n, NOTICE_AWS_SPOT, 100 * RM_S);
-    cr_assert_eq(notices_first(&n)->source, NOTICE_SIGTERM);
+    cr_assert_eq(notices_first(&n)->source, NOTICE_GCE_MAINTENANCE);
 }
 
 Test(notice, what_will_come_beats_what_may_come_sooner)
@@ -156,6 +158,7 @@ Test(notice, of_more_than_there_is_room_for_the_most_urgent_are_kept)
     cr_assert_eq(n.count, NOTICES_MAX);
 }
 
+/* And each source that is not the metadata's is some taint's: a row that nothing makes is none. */
 Test(notice, taints_say_what_may_and_what_will_come)
 {
     static const struct {
@@ -165,17 +168,24 @@ Test(notice, taints_say_what_may_and_what_will_come)
         {"aws-node-termination-handler/spot-itn", NOTICE_WILL},
         {"aws-node-termination-handler/rebalance-recommendation", NOTICE_MAY},
         {"aws-node-termination-handler/asg-lifecycle-termination", NOTICE_MAY},
+        {"aws-node-termination-handler/scheduled-maintenance", NOTICE_MAY},
         {"karpenter.sh/disrupted", NOTICE_MAY},
         {"ToBeDeletedByClusterAutoscaler", NOTICE_WILL},
+        {"DeletionCandidateOfClusterAutoscaler", NOTICE_MAY},
         {"cloud.google.com/impending-node-termination", NOTICE_MAY},
         {"remediator.kubernetes.azure.com/unschedulable", NOTICE_WILL},
+        {"node.kubernetes.io/out-of-service", NOTICE_WILL},
         {"node.kubernetes.io/unschedulable", NOTICE_MAY},
     };
+    bool made[NOTICE_SOURCES] = {false};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         enum notice_source source = notice_of_taint(cases[i].key);
         cr_assert_neq(source, NOTICE_SOURCES, "%s", cases[i].key);
         cr_assert_eq(notice_kind(source)->certainty, cases[i].certainty, "%s", cases[i].key);
+        made[source] = true;
     }
+    for (int i = NOTICE_AZURE + 1; i < NOTICE_SOURCES; i++)
+        cr_assert(made[i], "%s", notice_kind((enum notice_source)i)->name);
     cr_assert_eq(notice_of_taint("nvidia.com/gpu"), NOTICE_SOURCES);
     cr_assert_eq(notice_of_taint("aws-node-termination-handler/"), NOTICE_SOURCES);
 }

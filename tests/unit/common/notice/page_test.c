@@ -114,6 +114,41 @@ Test(page, who_has_heard_news_or_waited_for_it_asks_again_at_once_and_nobody_ask
         cr_assert_eq(notice_page_pause(&pace, cases[i].news, cases[i].took), cases[i].pause, "answer %zu", i);
 }
 
+static struct watch watch_of(int64_t revision)
+{
+    struct watch watch;
+    watch_init(&watch, revision, 0);
+    return watch;
+}
+
+/* As a node looks at it: when it is asked, and then each NOTICE_PAGE_LOOK. */
+Test(page, who_knows_the_newest_word_waits_for_another_one_and_has_its_answer_within_a_minute)
+{
+    struct watch watch = watch_of(7);
+    rm_time waited = 0;
+    while (waited < 3600 * RM_S && notice_page_waits(&watch, "after=7", waited))
+        waited += NOTICE_PAGE_LOOK;
+    cr_assert_leq(waited, 60 * RM_S);
+    cr_assert_gt(waited, 50 * RM_S, "not asked again all the time");
+    watch.revision++;
+    cr_assert_not(notice_page_waits(&watch, "after=7", RM_S), "there is news");
+}
+
+Test(page, who_can_not_wait_or_knows_something_else_is_answered_at_once)
+{
+    static const char *const queries[] = {"",          "after",
+                                          "after=",    "after=x",
+                                          "after=6",   "after=8",
+                                          "after=-7",  "after=7x",
+                                          "after= 7",  "before=7",
+                                          "7",         "x&after=7",
+                                          "after=7&x", "after=99999999999999999999"};
+    struct watch watch = watch_of(7);
+    cr_assert_not(notice_page_waits(&watch, "after=7", RM_NEVER));
+    for (size_t i = 0; i < sizeof queries / sizeof queries[0]; i++)
+        cr_assert_not(notice_page_waits(&watch, queries[i], 0), "%s", queries[i]);
+}
+
 Test(page, what_a_stranger_says_is_refused_with_a_sentence)
 {
     static const char *const bad[] = {

@@ -13,10 +13,12 @@ static char say[WATCH_SAY_MAX];
 static rm_time now;
 
 static const int64_t noon = 1800014400000; /* 2027-01-15T12:00:00Z */
+static int64_t skew;                       /* of this machine's clock */
 
 static void arrange(void)
 {
     now = 100 * RM_S;
+    skew = 0;
     watch_init(&w, 1, now);
 }
 
@@ -37,14 +39,20 @@ static void hears(int slot, int status, const char *body)
                              .why = status ? "" : "nobody listens",
                              .body = body,
                              .length = strlen(body),
-                             .said_ms = noon};
+                             .said_ms = noon,
+                             .wall_ms = noon + skew};
     watch_answer(&w, slot, &a, now, say);
 }
 
 static void hears_google(int slot, const char *body, const char *etag)
 {
-    struct watch_answer a = {
-        .status = 200, .why = "", .body = body, .length = strlen(body), .google = true, .said_ms = noon};
+    struct watch_answer a = {.status = 200,
+                             .why = "",
+                             .body = body,
+                             .length = strlen(body),
+                             .google = true,
+                             .said_ms = noon,
+                             .wall_ms = noon};
     text_copy(a.etag, sizeof a.etag, etag);
     watch_answer(&w, slot, &a, now, say);
 }
@@ -131,15 +139,39 @@ Test(watch, a_time_that_moves_stays_where_it_was_first, .init = arrange)
     be_aws();
     hears(0, 200, "{\"action\":\"terminate\",\"time\":\"2027-01-15T12:02:00Z\"}");
     rm_time until = known()->until;
+    int said = 0;
     for (int i = 1; i < 10; i++) {
         asks();
         now += 5 * RM_S;
-        struct watch_answer a = {.status = 200, .why = "", .said_ms = noon + i * 5000};
+        struct watch_answer a = {
+            .status = 200, .why = "", .said_ms = noon + i * 5000, .wall_ms = noon + i * 5000};
         a.body = "{\"action\":\"terminate\",\"time\":\"2027-01-15T12:03:00Z\"}";
         a.length = strlen(a.body);
         watch_answer(&w, q.slot, &a, now, say);
+        said += strstr(say, "aws-spot: its time is put off: the one that was told first counts") != NULL;
     }
     cr_assert_eq(known()->until, until);
+    cr_assert_eq(said, 1);
+}
+
+/* Sources have whole seconds, and the times of those that tell none are this side's own. */
+Test(watch, a_second_more_or_a_time_that_nobody_told_is_not_put_off, .init = arrange)
+{
+    be_aws();
+    hears(0, 200, "{\"action\":\"terminate\",\"time\":\"2027-01-15T12:02:00Z\"}");
+    while (asks(), q.slot != 0)
+        hears(q.slot, 404, "");
+    now += RM_S;
+    hears(0, 200, "{\"action\":\"terminate\",\"time\":\"2027-01-15T12:02:00Z\"}");
+    cr_assert_str_eq(say, "");
+    arrange();
+    be_aws();
+    hears(0, 200, "{\"action\":\"hibernate\"}");
+    while (asks(), q.slot != 0)
+        hears(q.slot, 404, "");
+    now += 60 * RM_S;
+    hears(0, 200, "{\"action\":\"hibernate\"}");
+    cr_assert_str_eq(say, "");
 }
 
 Test(watch, a_year_ahead_is_twice_the_lead_and_long_past_is_no_notice, .init = arrange)
@@ -147,6 +179,13 @@ Test(watch, a_year_ahead_is_twice_the_lead_and_long_past_is_no_notice, .init = a
     be_aws();
     hears(0, 200, "{\"action\":\"terminate\",\"time\":\"2028-01-15T12:02:00Z\"}");
     cr_assert_eq(known()->until, now + 240 * RM_S);
+    cr_assert_str_eq(say,
+                     "aws-spot: this machine will go (reclaim), in 240 s; aws-spot: its time is more than "
+                     "240 s ahead, twice what is promised: no more is believed");
+    while (asks(), q.slot != 0)
+        hears(q.slot, 404, "");
+    hears(0, 200, "{\"action\":\"terminate\",\"time\":\"2028-01-15T12:02:00Z\"}");
+    cr_assert_str_eq(say, "", "once, and nothing of its being put off");
     arrange();
     be_aws();
     hears(0, 200, "{\"action\":\"terminate\",\"time\":\"2027-01-15T11:50:00Z\"}");
@@ -155,6 +194,39 @@ Test(watch, a_year_ahead_is_twice_the_lead_and_long_past_is_no_notice, .init = a
     while (q.slot != 0)
         hears(q.slot, 404, ""), asks();
     asks();
+}
+
+Test(watch, a_clock_that_is_ten_minutes_off_moves_no_moment_and_is_said_once, .init = arrange)
+{
+    static const struct {
+        int64_t skew;
+        const char *say;
+    } cases[] = {{600000, "this machine's clock is 600 s ahead of that of its metadata"},
+                 {-600000, "this machine's clock is 600 s behind that of its metadata"},
+                 {5001, "5 s ahead"},
+                 {5000, NULL},
+                 {-5000, NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        arrange();
+        skew = cases[i].skew;
+        be_aws();
+        hears(1, 404, "");
+        cr_assert_eq(say[0] != 0, cases[i].say != NULL, "%s", say);
+        cr_assert(!cases[i].say || strstr(say, cases[i].say), "%s", say);
+        hears(2, 404, "");
+        cr_assert_str_eq(say, "");
+        hears(0, 200, "{\"action\":\"terminate\",\"time\":\"2027-01-15T12:02:00Z\"}");
+        cr_assert_str_eq(say, "aws-spot: this machine will go (reclaim), in 120 s");
+        cr_assert_eq(known()->until, now + 120 * RM_S);
+    }
+}
+
+Test(watch, where_an_answer_has_no_date_nothing_is_said_of_a_clock, .init = arrange)
+{
+    be_aws();
+    struct watch_answer a = {.status = 404, .why = "", .body = "", .wall_ms = noon};
+    watch_answer(&w, 1, &a, now, say);
+    cr_assert_str_eq(say, "");
 }
 
 Test(watch, a_token_that_is_too_old_is_renewed_without_a_word, .init = arrange)
@@ -417,7 +489,7 @@ Test(watch, a_late_answer_of_a_cloud_that_was_given_up_means_nothing, .init = ar
 
 /* ---- a log that nobody empties ---- */
 
-enum trouble { TURNS, VARIES, CIRCLES, FLAPS, STALES, TROUBLES };
+enum trouble { TURNS, VARIES, CIRCLES, FLAPS, STALES, FARS, SKEWS, TROUBLES };
 
 /* What a server that is never well says to the question that is asked. */
 static void answer_badly(enum trouble how, int round)
@@ -428,6 +500,7 @@ static void answer_badly(enum trouble how, int round)
     static const char none[] = "{\"DocumentIncarnation\":2,\"Events\":[]}";
     char body[64];
     snprintf(body, sizeof body, "{\"action\":\"%c%c dance\"}", 'a' + round % 26, 'a' + round / 26 % 26);
+    skew = how == SKEWS && round % 2 ? 600000 : 0;
     bool token = strstr(q.path, "/token") != NULL, spot = strstr(q.path, "/spot/") != NULL;
     if (token)
         hears(q.slot, how == FLAPS ? 404 : 200, "TOKEN==");
@@ -437,12 +510,16 @@ static void answer_badly(enum trouble how, int round)
         hears(q.slot, 200, round % 2 ? event : none);
     else if (how == CIRCLES)
         hears(q.slot, 500, "");
-    else if (!spot)
+    else if (!spot || how == SKEWS)
         hears(q.slot, 404, "");
     else if (how == TURNS)
         hears(q.slot, round % 2 ? 404 : 500, "");
     else if (how == VARIES)
         hears(q.slot, 200, body);
+    else if (how == FARS)
+        hears(q.slot, 200,
+              round % 2 ? "{\"action\":\"terminate\",\"time\":\"2027-01-15T12:02:00Z\"}"
+                        : "{\"action\":\"terminate\",\"time\":\"2028-01-15T12:02:00Z\"}");
     else
         hears(q.slot, round % 2 ? 404 : 200, "{\"action\":\"terminate\",\"time\":\"2027-01-15T02:00:00Z\"}");
 }

@@ -43,6 +43,8 @@ Test(query, what_is_not_as_it_should_be_is_as_if_it_were_absent)
         {"relieve=2.1,", "-1"},
         {"relieve=2.1;3.1", "-1"},
         {"relieve=2.1,x&after=17", "17"},
+        {"relieve=2.1&relieve=x&stay=3", "-1 stay 3: 2.1"},
+        {"after=17&after=x&relieve=2.1&stay=3&stay=x", "17 stay 3: 2.1"},
         {"relieve=9999999999.1", "-1"},
         {"&&=&after", "-1"},
     };
