@@ -107,6 +107,7 @@ enum plant {
     PLANT_DEAL_APART,     /* one rank hears another time a lane than the others, and shares lanes out by it */
     PLANT_LISTENER_HOLDS, /* who has heard a part of a state says that it holds it */
     PLANT_SOURCE_IS_PAIR, /* of who gives something else it is said that it can't be reached */
+    PLANT_FIRST_UNREAD,   /* before the first ring nobody names what an earlier run left */
     PLANTS
 };
 extern const char *const plant_names[PLANTS];
@@ -662,6 +663,7 @@ rm_time trouble_returns_at(const struct sim *sim, int node, bool reads); /* sim-
 bool trouble_disk_full(const struct sim *sim, int node);
 bool trouble_machine_fails(const struct sim *sim, int node);
 void trouble_say(struct sim *sim, struct message *m); /* what its trainer says then */
+rm_time trouble_long_known(const struct sim *sim); /* a checkpoint that stands since then is passed over by none */
 void trouble_check_form(struct sim *sim, const struct msg_form *form);
 void trouble_check_refused(struct sim *sim, const struct rdzv_tell *tell);
 bool trouble_all_damaged(const struct sim *sim);

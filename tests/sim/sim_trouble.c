@@ -11,6 +11,7 @@ const char *const trouble_names[TROUBLES] = {"no trouble",    "reads fail at one
 
 static const rm_time leaves_out = 30 * RM_S;     /* who fails alone, after that */
 static const rm_time stuck_is_told = 120 * RM_S; /* of a write; of a read sooner */
+static const rm_time known_after = 10 * RM_S;    /* whoever lists names a checkpoint that stands so long */
 
 /* From the seed's hash, so that the rest of the history is drawn as without it. */
 static uint64_t drawn(const struct sim *sim, uint64_t what, uint64_t below)
@@ -185,12 +186,17 @@ static const struct published *newest_sound(const struct sim *sim, rm_time stood
     return best;
 }
 
+rm_time trouble_long_known(const struct sim *sim)
+{
+    return sim->now - known_after;
+}
+
 /* Where nobody holds anything, the ring goes on from the newest sound checkpoint; one that has only just been
  * published may not be known yet. */
 void trouble_check_form(struct sim *sim, const struct msg_form *f)
 {
     bool from_store = f->count && (f->member[0].role == ROLE_LOAD || f->member[0].role == ROLE_INIT);
-    const struct published *p = newest_sound(sim, sim->now - 10 * RM_S);
+    const struct published *p = newest_sound(sim, trouble_long_known(sim));
     int64_t from = f->resume.held ? f->resume.step : -1;
     if (from_store && p && p->step > from)
         sim_fail(sim, "a sound checkpoint of step %" PRId64 " is passed over: the ring begins at %" PRId64,
