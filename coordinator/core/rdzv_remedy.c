@@ -6,6 +6,7 @@
 #include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_out.h"
+#include "coordinator/core/rdzv_recovery.h"
 #include "coordinator/core/rdzv_stop.h"
 #include "coordinator/core/rdzv_trouble.h"
 #include "coordinator/core/rdzv_waiting.h"
@@ -110,6 +111,40 @@ static void end_in_ring(const struct turn *turn, const struct rdzv_worker *w)
     RM_ASSERT(st->ending.set, "worker %d ends a run that goes on", rdzv_index(st, w));
 }
 
+/* Outside of the ring, which it can't join as that reaches no boundary any more; so it may not have been told
+ * to stop yet. */
+static bool waits_outside(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    RM_ASSERT(w->presence != PRESENT || w->rank < st->world, "worker %d has rank %d of %d", rdzv_index(st, w),
+              w->rank, st->world);
+    bool here = w->presence == PRESENT && w->trainer_pid && w->address[0];
+    return here && w->rank < 0 && !w->leaving && !w->released && !rdzv_held_back(st, w);
+}
+
+static bool enough_wait_outside(const struct rdzv *st)
+{
+    int n = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        n += waits_outside(st, &st->worker[i]);
+    RM_ASSERT(n <= RM_WORKERS_MAX - st->world, "%d wait outside of a ring of %d", n, st->world);
+    return n >= st->settings.workers_min;
+}
+
+/* Who is stuck gives them what it holds, and is let go by the next ring that it holds up. For their answers
+ * the ring waits, as it is formed for them. */
+static void form_with_others(const struct turn *turn, const struct rdzv_worker *stuck)
+{
+    struct rdzv *st = turn->st;
+    RM_ASSERT(stuck->rank >= 0, "worker %d holds up a ring, and is in none", rdzv_index(st, stuck));
+    rdzv_say(st, "others are well: worker %d: %s", rdzv_index(st, stuck), stuck->writing.why);
+    rdzv_recovery_begin(turn, CAUSE_RING_ERROR, NULL);
+    rdzv_quiesce(turn, STOP_NOW);
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        w->must_stop = w->must_stop || waits_outside(st, w);
+    }
+}
+
 /* Its trainer waits for memory that a call is about which does not return, and the ring for its trainer.
  * Another trainer would wait as well. In pods another worker may come elsewhere, so that fewer than min for a
  * while are better than all who stand still; but nobody goes who is alone, or no worse off than the rest. */
@@ -121,6 +156,8 @@ void rdzv_stuck_in_ring(const struct turn *turn, struct rdzv_worker *w)
     bool alone = another_is_well(st, w);
     if (alone && (over || st->settings.unsupervised))
         rdzv_leave_out(turn, w, w->writing.why, EXIT_MACHINE);
+    else if ((over || st->settings.unsupervised) && enough_wait_outside(st))
+        form_with_others(turn, w);
     else if (over)
         end_in_ring(turn, w);
     else

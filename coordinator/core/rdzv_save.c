@@ -14,6 +14,7 @@
 #include "coordinator/core/rdzv_leave.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_outage.h"
+#include "coordinator/core/rdzv_pairs.h"
 #include "coordinator/core/rdzv_pieces.h"
 #include "coordinator/core/rdzv_remedy.h"
 #include "coordinator/core/rdzv_resume.h"
@@ -238,6 +239,22 @@ static bool a_writer_is_gone(const struct rdzv *st)
     return false;
 }
 
+/* Too few were here, so what they hold was to be saved before anything else. One of them can't, and by now
+ * enough others have come: they get that state from it, and nobody waits for its store. */
+static bool is_needless(const struct rdzv *st)
+{
+    RM_ASSERT(st->state == RDZV_SAVING && st->save.count > 0, "step %" PRId64 " is saved by %d in state %s",
+              st->save.step, st->save.count, rdzv_state_name(st->state));
+    bool fails = false;
+    for (int i = 0; i < st->save.count; i++) {
+        const struct rdzv_trouble *t = &st->worker[st->save.worker[i]].writing;
+        fails = fails || (t->times > 0 && t->where == FAULT_IN_SAVE);
+    }
+    bool goes_on = !st->save.final && !st->ending.set && rdzv_candidates(st) >= st->settings.workers_min;
+    return fails && goes_on && !st->pairs.too_few && !rdzv_pairs_hold_back(st, st->accounted) &&
+           rdzv_leave_before_ring(st) == LEAVE_HAND_OVER;
+}
+
 void rdzv_settle_saving(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
@@ -252,6 +269,11 @@ void rdzv_settle_saving(const struct turn *turn)
     }
     if (rdzv_save_gives_up(turn))
         return;
+    if (is_needless(st)) {
+        rdzv_say(st, "enough workers are here without the one that can't save step %" PRId64, st->save.step);
+        rdzv_quiesce(turn, STOP_NOW);
+        return;
+    }
     rdzv_name_publishers(turn);
     bool anew = (st->save_again && turn->now >= st->save_again_at) || a_writer_is_gone(st);
     if (anew && rdzv_save_begin(turn, &st->save_state, st->save.final))

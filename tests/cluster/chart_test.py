@@ -125,6 +125,12 @@ def test_the_operators_pod_is_as_the_values_say(helm, home):
     assert container["args"][-1] == "--qps=9"
 
 
+def test_the_operators_account_has_the_annotations_of_the_values(helm, home):
+    text = render(helm, "--set", r"serviceAccount.annotations.eks\.amazonaws\.com/role-arn=arn", "--show-only", "templates/serviceaccount.yaml")
+    account = json.loads(home("apply", "--server-side", "--dry-run=server", "-f", "-", "-o", "json", stdin=text))
+    assert account["metadata"]["annotations"]["eks.amazonaws.com/role-arn"] == "arn"
+
+
 def test_metrics_are_opened_to_everybody_or_to_chosen_namespaces(helm, home):
     def options(*settings):
         return [option for option in operator_pod(helm, home, *settings)[1]["args"] if "metrics" in option]

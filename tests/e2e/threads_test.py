@@ -10,7 +10,7 @@ import pytest
 import rig
 
 TRAINER = rig.BIN.parents[1] / "tsan/bin/ringmaster-trainer"
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not TRAINER.exists(), reason="the preset tsan is not built (tools/check --all builds it)")]
+pytestmark = [pytest.mark.turns("all"), pytest.mark.slow, pytest.mark.skipif(not TRAINER.exists(), reason="the preset tsan is not built (tools/check --all builds it)")]
 
 FIELDS = {"trainer__steps": 60, "trainer__evaluation__everySteps": 20, "trainer__evaluation__sequences": 8, "trainer__evaluation__holdOut": 0.1}
 FEW = {"trainer__model__layers": 1, "trainer__model__width": 16, "trainer__model__context": 16}  # one thread makes lanes and exchange

@@ -234,8 +234,11 @@ static void store_publish(struct sim *sim, int node, const struct msg_publish *p
 
 void store_earlier(struct sim *sim, int64_t step)
 {
-    sim->published[sim->published_count++] = (struct published){
-        .step = step, .damaged = sim->scenario.damage && sim_chance(sim, 50), .hash = check_exact_hash(step)};
+    sim->published[sim->published_count++] =
+        (struct published){.step = step,
+                           .damaged = sim->scenario.damage && sim_chance(sim, 50),
+                           .stood = trouble_long_known(sim),
+                           .hash = check_exact_hash(step)};
 }
 
 /* -1: there is none. */
@@ -254,6 +257,10 @@ static void store_list(struct sim *sim, int node)
     struct agent_event *e = stored(sim, node, AGENT_LISTED, MSG_CHECKPOINTS, -1);
     struct msg_checkpoints *list = &((struct message *)(uintptr_t)e->message)->checkpoints;
     text_copy(list->folder, sizeof list->folder, "one for all");
+    if (sim->plant == PLANT_FIRST_UNREAD && !sim->forms) {
+        sim->planted += sim->published_count > 0;
+        return;
+    }
     if (trouble_lists_fail(sim, node)) {
         sim->planted += sim->plant == PLANT_LIST_IS_EMPTY;
         if (sim->plant != PLANT_LIST_IS_EMPTY)

@@ -1,0 +1,131 @@
+/* One worker whose write does not return, while others come who are enough: nobody waits for its store. */
+#include "tests/unit/coordinator/core/trouble_story.h"
+
+static void write_hangs(struct story *s, int w, int64_t step, rm_time lasted)
+{
+    struct msg_fault f = {
+        .kind = FAULT_STORAGE, .class = CLASS_MACHINE, .step = step, .detail = "the write does not return"};
+    f.lasted = lasted;
+    fault_says(s, w, &f);
+}
+
+static void comes(struct story *s, int w)
+{
+    hello(s, w, -1);
+    stopped(s, w, -1, -1);
+}
+
+/* Worker 0 is the only one here of the two that are needed, and saves first what it holds. */
+static void save_alone(struct story *s, struct rdzv_settings settings)
+{
+    story_begin(s, settings);
+    if (!settings.unsupervised)
+        expect_workers(s, 7);
+    hello(s, 0, 45);
+    stopped(s, 0, 45, 45);
+    cr_assert_eq(rdzv_state(s->st), RDZV_SAVING, "%s", rdzv_why(s->st));
+    write_hangs(s, 0, 45, 120 * RM_S);
+    comes(s, 1);
+    cr_assert_eq(rdzv_state(s->st), RDZV_SAVING, "one more is too few: %s", rdzv_why(s->st));
+}
+
+/* They get from it what it holds. */
+static void go_on_without_it(struct story *s)
+{
+    comes(s, 2);
+    for (int w = 0; w < 3; w++)
+        stopped(s, w, w ? -1 : 45, w ? -1 : 45);
+    they_live_on(s, 3, 1);
+    cr_assert_eq(rdzv_state(s->st), RDZV_FORMING, "%s\n%s", rdzv_why(s->st), str_text(&s->log));
+    cr_assert(!is_in(s, 0) && is_in(s, 1) && is_in(s, 2), "%s", str_text(&s->log));
+    cr_assert(s->form.form.resume.held && s->form.form.resume.step == 45, "%s", str_text(&s->log));
+    cr_assert(s->form.form.sources_count == 1 && s->form.form.source[0].worker == 0, "%s", str_text(&s->log));
+    story_end(s);
+}
+
+Test(stuck, one_that_saves_what_it_holds_is_not_waited_for_once_enough_others_have_come)
+{
+    struct story s;
+    save_alone(&s, patient(2));
+    go_on_without_it(&s);
+}
+
+Test(stuck, nor_is_it_in_pods)
+{
+    struct story s;
+    struct rdzv_settings settings = patient(2);
+    settings.unsupervised = true;
+    save_alone(&s, settings);
+    go_on_without_it(&s);
+}
+
+Test(stuck, what_a_job_ends_with_is_waited_for_whoever_comes)
+{
+    struct story s;
+    struct rdzv_event interrupt = {.kind = RDZV_INTERRUPT};
+    save_alone(&s, patient(2));
+    play(&s, &interrupt);
+    comes(&s, 2);
+    cr_assert_eq(rdzv_state(s.st), RDZV_SAVING, "%s", rdzv_why(s.st));
+    story_end(&s);
+}
+
+/* For so long worker 0 waits for its own store in the midst of a step, so that no boundary comes at which
+ * worker 1 could join. */
+static void hold_up(struct story *s, int seconds)
+{
+    for (int i = 0; i < seconds && s->generation == 1 && s->ended < 0; i++) {
+        if (i % 10 == 0)
+            write_hangs(s, 0, 18, (120 + i) * RM_S);
+        for (int w = 0; w < 2; w++) {
+            struct message m;
+            message_init(&m, MSG_HEARTBEAT);
+            m.heartbeat.waiting_for = -1;
+            m.heartbeat.counter = w ? i + 1 : 0;
+            hear(s, w, &m);
+        }
+        after(s, RM_S);
+        if (rdzv_state(s->st) == RDZV_QUIESCING && said(s, "round=3 at=now")) {
+            stopped(s, 0, 18, 18);
+            stopped(s, 1, -1, -1);
+        }
+    }
+}
+
+static void begin_alone(struct story *s, bool pods)
+{
+    struct rdzv_settings settings = patient(1);
+    settings.step_timeout = 10 * RM_S;
+    settings.unsupervised = pods;
+    settings.workers_target = 1;
+    settings.join_window = 2 * RM_S;
+    story_begin(s, settings);
+    train_with(s, 1);
+    progress(s, 0, 18);
+    expect_workers(s, 3);
+    comes(s, 1);
+    they_live_on(s, 2, 3); /* in pods another one may yet come */
+    stopped(s, 1, -1, -1);
+    cr_assert_eq(rdzv_state(s->st), RDZV_QUIESCING, "%s", rdzv_why(s->st));
+}
+
+Test(stuck, alone_in_its_ring_gives_its_state_to_those_who_wait_outside_before_its_run_ends)
+{
+    struct story s;
+    begin_alone(&s, false);
+    hold_up(&s, 470);
+    cr_assert_not(said(&s, "round=3 at=now"), "its patience is not over: %s", str_text(&s.log));
+    hold_up(&s, 60);
+    cr_assert_eq(s.ended, -1, "%s", rdzv_why(s.st));
+    cr_assert(is_in(&s, 0) && is_in(&s, 1) && s.form.form.sources_count == 1, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(stuck, alone_in_pods_gives_it_at_once)
+{
+    struct story s;
+    begin_alone(&s, true);
+    hold_up(&s, 60);
+    cr_assert(is_in(&s, 0) && is_in(&s, 1) && s.form.form.sources_count == 1, "%s", str_text(&s.log));
+    story_end(&s);
+}
