@@ -65,8 +65,18 @@ static rm_time to_save(const struct rdzv *st, const struct rdzv_worker *w)
     if (st->settings.program || st->settings.leave_unsaved)
         return 0;
     rm_time takes = leave_takes(&st->save_speed, st->world > 0 ? st->world : 1);
-    takes = takes ? leave_with_margin(takes) : (w->leave_until - w->goes_since) / 2;
-    return is_outlived(st, w, takes) ? 0 : takes;
+    return takes ? leave_with_margin(takes) : (w->leave_until - w->goes_since) / 2;
+}
+
+/* Whose machine ends before its leave does is lost like any other: a step, where somebody stays who holds the
+ * rest; all since the newest checkpoint for the last holders, and for a program. */
+static rm_time to_leave(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    rm_time save = to_save(st, w);
+    bool outlived = is_outlived(st, w, save);
+    if (outlived && !st->settings.program)
+        return leave_times_survived(&st->leave_times, step_ahead(st));
+    return margin(st) + (outlived ? 0 : save);
 }
 
 /* The ring is to stop when the margin begins, and it trains on for a moment in which other leaves may come.
@@ -83,7 +93,7 @@ static rm_time due_at(const struct rdzv *st, const struct rdzv_worker *w)
     rm_time held = rdzv_machine_holds_until(st, w);
     if (st->state == RDZV_TRAINING && w->rank < 0)
         return rm_later(st->accounted, held);
-    rm_time takes = margin(st) + st->settings.stop_takes + to_save(st, w) + waits_for_others(st);
+    rm_time takes = to_leave(st, w) + st->settings.stop_takes + waits_for_others(st);
     return rm_later(w->leave_until - takes, held);
 }
 
