@@ -23,17 +23,27 @@ static int64_t steps_of_ring(const struct rdzv *st)
     return newest - from;
 }
 
+/* Of a ring that has made none yet the first one takes as long as it has taken, at least: of a job's first
+ * step nothing else is known. Nor is of a program's, which may never tell of one. */
+static rm_time usual_step(const struct rdzv *st)
+{
+    bool first = st->state == RDZV_TRAINING && !st->settings.program && steps_of_ring(st) == 0;
+    rm_time lasts = first && st->accounted > st->state_since ? st->accounted - st->state_since : 0;
+    RM_ASSERT(st->median_step >= 0, "a step takes %lld ns", (long long)st->median_step);
+    return rm_later(st->median_step, lasts);
+}
+
 /* Late steps may be those of lanes that followed how fast workers are; a ring begins without. */
 static rm_time step_ahead(const struct rdzv *st)
 {
     struct leave_paces paces = {.lanes = st->settings.lanes, .world = st->world};
     if (!st->settings.exact || steps_of_ring(st) >= SHARES_USUAL_STEPS)
-        return st->median_step;
+        return usual_step(st);
     for (int r = 0; r < st->world; r++) {
         const struct rdzv_worker *w = &st->worker[st->member[r]];
         paces.lane[r] = w->paced == w->incarnation ? w->pace.lane_us * RM_US : 0;
     }
-    return st->median_step + leave_usual_longer(&paces);
+    return usual_step(st) + leave_usual_longer(&paces);
 }
 
 static rm_time margin(const struct rdzv *st)

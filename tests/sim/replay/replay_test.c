@@ -134,3 +134,12 @@ Test(replay, of_half_a_minutes_notice_who_leaves_others_behind_trains_in_four_fi
               (int)ret.back);
     cr_assert_geq((double)ret.trained, 0.8 * (double)ret.notice, "%.1f s", (double)ret.trained / RM_S);
 }
+
+/* It takes 12 s and begins at second 9, so that the one behind it would end too late. */
+Test(replay, who_is_told_before_a_job_has_made_a_step_is_out_behind_the_first_one)
+{
+    struct replay_result ret = play("0 3\n31 2\n300 2\n", 30 * RM_S);
+    cr_assert_eq(ret.told, 1);
+    cr_assert_eq(ret.out, 1, "it is taken along");
+    cr_assert_eq(ret.back, 0);
+}

@@ -102,6 +102,39 @@ Test(will, who_leaves_somebody_behind_keeps_less_than_the_last_who_hold_a_state)
     }
 }
 
+/* ---- steps of which nothing is known ---- */
+
+static void first_step_lasts(struct story *s, rm_time time)
+{
+    for (rm_time end = s->now + time; s->now < end && rdzv_state(s->st) == RDZV_TRAINING;) {
+        beats(s);
+        after(s, 500 * RM_MS);
+    }
+}
+
+/* Once it has taken 11 s another one would be made too late. */
+Test(will, a_jobs_first_step_takes_as_long_as_it_has_taken_at_least)
+{
+    static const struct {
+        rm_time lasts;
+        enum rdzv_state then;
+    } cases[] = {{10500 * RM_MS, RDZV_TRAINING}, {13 * RM_S, RDZV_QUIESCING}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct story s;
+        story_begin(&s, pods());
+        first_come(&s, 3);
+        for (int w = 0; w < 3; w++)
+            listed(&s, w, -1, -1);
+        after(&s, pods().join_window);
+        for (int w = 0; w < 3; w++)
+            ready(&s, w, 0);
+        goes_in(&s, 1, 30 * RM_S);
+        first_step_lasts(&s, cases[i].lasts);
+        cr_assert_eq(rdzv_state(s.st), cases[i].then, "case %zu: %s", i, rdzv_why(s.st));
+        story_end(&s);
+    }
+}
+
 /* ---- steps of the usual shares ---- */
 
 Test(leave_times, the_usual_shares_take_so_much_longer_than_those_that_follow_paces)
