@@ -269,7 +269,7 @@ def main():
     parser.add_argument("--notices", type=int, default=20, help="spot: so many of each cloud")
     parser.add_argument("--calm", type=int, default=8, help="spot: rounds without notices")
     parser.add_argument("--seed", type=int, default=1, help="of the traces that are made up, and of who goes")
-    parser.add_argument("--hours", type=float, default=72, help="of the trace of a zone")
+    parser.add_argument("--hours", type=float, default=72, help="of the trace of a zone, and of files at most")
     parser.add_argument("--spot-price", type=float, default=0.3)
     parser.add_argument("--on-demand-price", type=float, default=1.0)
     parser.add_argument("--python", default=sys.executable, help="a Python that has torch")

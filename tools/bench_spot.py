@@ -251,7 +251,8 @@ def real(rig, job_of, model, name, moments, peer, arguments):
 def traces_of(arguments):
     if arguments.trace:
         try:
-            return {Path(path).name: spot_trace.read(path) for path in arguments.trace}
+            read = {Path(path).name: spot_trace.read(path) for path in arguments.trace}
+            return {name: spot_trace.stretch(moments, 0, min(moments[-1][0], arguments.hours * 3600)) for name, moments in read.items()}
         except spot_trace.BadTrace as why:
             sys.exit(f"tools/bench: {why}")
     return {"p3": spot_trace.of_name("p3", arguments.seed),
@@ -262,7 +263,7 @@ def traces_of(arguments):
 PARTS = ("policy", "meter", "notices", "calm", "processes")
 # Sections of the page that are of virtual time, and of which traces; the others say on which machine they were measured.
 VIRTUAL = {"spot": "--only policy --hours {hours:g}", "spot-meter": "--only meter --hours {hours:g}",
-           "spot-files": "--only policy --trace FILE...", "spot-meter-files": "--only meter --trace FILE..."}
+           "spot-files": "--only policy --hours {hours:g} --trace FILE...", "spot-meter-files": "--only meter --hours {hours:g} --trace FILE..."}
 NOTICE_JOB = {"workers__target": 3, "workers__min": 1, "workers__max": 4}  # rig's tiny model
 CALM_JOB, CALM_S = {"workers__target": 2, "workers__min": 1, "workers__max": 4}, 6
 
