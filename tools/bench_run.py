@@ -240,11 +240,11 @@ def table_of_all(found, python):
     return lines + [f"| {' | '.join(row)} |" for result in found for row in getattr(result, "rows", [])]
 
 
-def show(name, found, write):
+def show(name, found, write, hours):
     """Prints what a bench found, section by section, and puts it into the page where that is wanted."""
     for section, lines in {name: getattr(found, "lines", found), **getattr(found, "more", {})}.items():
         if lines:
-            lines = [f"`tools/bench {section.replace('-', ' --only ')}` on {machine()}:", "", *lines]
+            lines = [bench_spot.heading(section, hours) or f"`tools/bench {section.replace('-', ' --only ')}` on {machine()}:", "", *lines]
             print("\n".join(lines) + "\n", flush=True)
             if write:
                 write_section(section, lines)
@@ -265,11 +265,11 @@ def main():
     parser.add_argument("--with", dest="other", help="compare: the folder of the other build's programs")
     parser.add_argument("--only", nargs="*", choices=[*bench_compare.MEASURES, *bench_spot.PARTS], help="compare, spot: these parts")
     parser.add_argument("--pairs", type=int, help="compare: so many of each")
-    parser.add_argument("--trace", help="of spot machines, a file (tools/spot_trace.py says of what form)")
+    parser.add_argument("--trace", nargs="+", help="of spot machines, files (tools/spot_trace.py says of what form)")
     parser.add_argument("--notices", type=int, default=20, help="spot: so many of each cloud")
     parser.add_argument("--calm", type=int, default=8, help="spot: rounds without notices")
     parser.add_argument("--seed", type=int, default=1, help="of the traces that are made up, and of who goes")
-    parser.add_argument("--hours", type=float, default=72, help="of the trace of a zone")
+    parser.add_argument("--hours", type=float, default=72, help="of the trace of a zone, and of files at most")
     parser.add_argument("--spot-price", type=float, default=0.3)
     parser.add_argument("--on-demand-price", type=float, default=1.0)
     parser.add_argument("--python", default=sys.executable, help="a Python that has torch")
@@ -294,7 +294,7 @@ def main():
     found = []
     for name in benches if arguments.what == "all" else [arguments.what]:
         found.append(benches[name]())
-        show(name, found[-1], arguments.write)
+        show(name, found[-1], arguments.write, arguments.hours)
     if arguments.what == "all":
         lines = table_of_all(found, arguments.python)
         print("\n".join(lines))

@@ -251,7 +251,8 @@ def real(rig, job_of, model, name, moments, peer, arguments):
 def traces_of(arguments):
     if arguments.trace:
         try:
-            return {Path(arguments.trace).name: spot_trace.read(arguments.trace)}
+            read = {Path(path).name: spot_trace.read(path) for path in arguments.trace}
+            return {name: spot_trace.stretch(moments, 0, min(moments[-1][0], arguments.hours * 3600)) for name, moments in read.items()}
         except spot_trace.BadTrace as why:
             sys.exit(f"tools/bench: {why}")
     return {"p3": spot_trace.of_name("p3", arguments.seed),
@@ -260,6 +261,9 @@ def traces_of(arguments):
 
 
 PARTS = ("policy", "meter", "notices", "calm", "processes")
+# Sections of the page that are of virtual time, and of which traces; the others say on which machine they were measured.
+VIRTUAL = {"spot": "--only policy --hours {hours:g}", "spot-meter": "--only meter --hours {hours:g}",
+           "spot-files": "--only policy --hours {hours:g} --trace FILE...", "spot-meter-files": "--only meter --hours {hours:g} --trace FILE..."}
 NOTICE_JOB = {"workers__target": 3, "workers__min": 1, "workers__max": 4}  # rig's tiny model
 CALM_JOB, CALM_S = {"workers__target": 2, "workers__min": 1, "workers__max": 4}, 6
 
@@ -276,14 +280,20 @@ def calm(rounds):
             f"anything. The load was {os.getloadavg()[1]:.0f} at the end:", "", *bench_notice.calm_lines(found)]
 
 
+def heading(section, hours):
+    """What a section of virtual time begins with; nothing of another one."""
+    return section in VIRTUAL and f"`tools/bench spot {VIRTUAL[section].format(hours=hours)}` (virtual time, which is the same on each machine):"
+
+
 def bench(rig, job_of, model, peer, arguments):
     """(lines of the policy, rows, {section of the page: lines} of the other parts)"""
     traces, only = traces_of(arguments), arguments.only or PARTS
     lines, rows, more = [], [], {}
+    files = "-files" if arguments.trace else ""
     if "policy" in only:
         lines, rows = policy(traces, arguments.seed, arguments.spot_price, arguments.on_demand_price)
     if "meter" in only:
-        more["spot-meter"] = bench_meter.lines(traces, arguments.seed)
+        more[f"spot-meter{files}"] = bench_meter.lines(traces, arguments.seed)
     if "notices" in only:
         more["spot-notices"] = notices(arguments.notices, arguments.seed)
     if "calm" in only:
@@ -292,4 +302,4 @@ def bench(rig, job_of, model, peer, arguments):
         name = next(iter(traces))  # p3, where no other was given
         stretch = spot_trace.stretch(traces[name], 0, 3600)
         more["spot-processes"] = real(rig, job_of, model, name, stretch, peer, arguments)
-    return lines, rows, more
+    return ([], rows, {"spot-files": lines, **more}) if files else (lines, rows, more)

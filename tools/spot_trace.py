@@ -13,7 +13,7 @@ published files are nobody's to pass on here: whoever has them gives them by --t
 A trace is one of
 
     moments  lines "SECONDS MACHINES": from then on there are so many. '#' begins a comment. The last line is the end.
-    .csv     lines "MILLISECONDS,MACHINES", a header or none (Parcae)
+    .csv     lines "MILLISECONDS,MACHINES", a header or none (Parcae); of several of one moment the last one counts
     .json    {"metadata": {"gap_seconds": S}, "data": [MACHINES, ...]}, one number each S seconds (SkyPilot)
 """
 
@@ -91,7 +91,12 @@ def read_csv(text):
             raise BadTrace(f"line {number}: milliseconds and machines are wanted")
         found.append((whole(cells[0], "the moment", f"line {number}") / 1000, machines_of(cells[1], f"line {number}")))
     first = found[0][0] if found else 0
-    return [(at - first, count) for at, count in found]
+    return last_of_each([(at - first, count) for at, count in found])
+
+
+def last_of_each(found):
+    """Parcae has a line a machine, so that six which go at once are six lines of one moment."""
+    return [now for now, after in itertools.zip_longest(found, found[1:]) if after is None or after[0] != now[0]]
 
 
 def read_json(text):

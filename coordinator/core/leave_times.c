@@ -1,4 +1,5 @@
-/* Keeps what the newest leaves took, and gives the next one twice as long as the longest of them. */
+/* Keeps what the newest leaves took, and gives the next one longer than the longest of them: twice as long,
+ * or by a quarter where little would be lost. */
 #include "coordinator/core/leave_times.h"
 
 #include "common/base/assert.h"
@@ -9,10 +10,12 @@
 static const double margin = 1.25;
 static const rm_time unmeasured = 2 * RM_S, most = 30 * RM_S;
 
-void leave_times_add(struct leave_times *times, rm_time took)
+void leave_times_add(struct leave_times *times, rm_time took, rm_time rest)
 {
-    RM_ASSERT(took >= 0 && times->next < LEAVES_KEPT, "leave %d took %lld ns", times->next, (long long)took);
+    RM_ASSERT(rest >= 0 && took >= rest && times->next < LEAVES_KEPT, "leave %d took %lld ns, %lld at rest",
+              times->next, (long long)took, (long long)rest);
     times->took[times->next] = rm_earlier(took, most);
+    times->rest[times->next] = rm_earlier(rest, most);
     times->next = (times->next + 1) % LEAVES_KEPT;
     times->count += times->count < LEAVES_KEPT;
 }
@@ -23,14 +26,26 @@ rm_time leave_with_margin(rm_time takes)
     return (rm_time)(margin * (double)takes);
 }
 
+static rm_time longest_of(const rm_time *list, int count)
+{
+    RM_ASSERT(count >= 0 && count <= LEAVES_KEPT, "%d leaves are kept, of %d", count, LEAVES_KEPT);
+    rm_time longest = count ? 0 : unmeasured;
+    for (int i = 0; i < count; i++)
+        longest = rm_later(longest, list[i]);
+    return longest;
+}
+
 rm_time leave_times_margin(const struct leave_times *times, rm_time step)
 {
-    RM_ASSERT(times->count >= 0 && times->count <= LEAVES_KEPT, "%d leaves are kept, of %d", times->count,
-              LEAVES_KEPT);
-    rm_time longest = times->count ? 0 : unmeasured;
-    for (int i = 0; i < times->count; i++)
-        longest = rm_later(longest, times->took[i]);
-    return 2 * rm_later(longest, step) + NOTICE_SAME_MOMENT;
+    return 2 * rm_later(longest_of(times->took, times->count), step) + NOTICE_SAME_MOMENT;
+}
+
+rm_time leave_times_survived(const struct leave_times *times, rm_time step)
+{
+    RM_ASSERT(step >= 0, "a step of %lld ns", (long long)step);
+    rm_time rest = longest_of(times->rest, times->count);
+    rm_time longest = rm_later(longest_of(times->took, times->count), step + rest);
+    return leave_with_margin(longest) + NOTICE_SAME_MOMENT;
 }
 
 rm_time leave_usual_longer(const struct leave_paces *p)

@@ -280,6 +280,7 @@ void rdzv_settle_quiescing(const struct turn *turn)
         rdzv_end(turn);
         return;
     }
+    st->stood_still = turn->now;
     rdzv_program_stopped(turn);
     rdzv_not_finite_stopped(turn);
     count_forming(turn);

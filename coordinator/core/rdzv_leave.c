@@ -569,8 +569,9 @@ static void measure_leave(const struct turn *turn, struct rdzv_worker *w)
     RM_ASSERT(w->released && w->leave_began <= turn->now, "worker %d leaves since %lld ns from now",
               rdzv_index(st, w), (long long)(w->leave_began - turn->now));
     bool handed = w->state.held && w->state.step == st->given_up;
+    rm_time still = rm_later(st->stood_still, w->leave_began);
     if (w->leave_began && st->saved_at <= w->leave_began && !handed)
-        leave_times_add(&st->leave_times, turn->now - w->leave_began);
+        leave_times_add(&st->leave_times, turn->now - w->leave_began, turn->now - still);
     w->leave_began = 0;
 }
 

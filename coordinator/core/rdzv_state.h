@@ -430,6 +430,7 @@ struct rdzv {
     rm_time leave_said;          /* the newest */
     rm_time arrived, left;       /* newest arrival; newest quiescing that a leave began */
     rm_time leave_asked;         /* the first leave since then */
+    rm_time stood_still;         /* when all had answered the newest stop */
     struct leave_times leave_times;
     struct rdzv_relief relief; /* who is to go when another one has come in its place: rdzv_relief.h... */
     rm_time relief_until;      /* ...until then */

@@ -24,17 +24,27 @@ static int64_t steps_of_ring(const struct rdzv *st)
     return newest - from;
 }
 
+/* Of a ring that has made none yet the first one takes as long as it has taken, at least: of a job's first
+ * step nothing else is known. Nor is of a program's, which may never tell of one. */
+static rm_time usual_step(const struct rdzv *st)
+{
+    bool first = st->state == RDZV_TRAINING && !st->settings.program && steps_of_ring(st) == 0;
+    rm_time lasts = first && st->accounted > st->state_since ? st->accounted - st->state_since : 0;
+    RM_ASSERT(st->median_step >= 0, "a step takes %lld ns", (long long)st->median_step);
+    return rm_later(st->median_step, lasts);
+}
+
 /* Late steps may be those of lanes that followed how fast workers are; a ring begins without. */
 static rm_time step_ahead(const struct rdzv *st)
 {
     struct leave_paces paces = {.lanes = st->settings.lanes, .world = st->world};
     if (!st->settings.exact || steps_of_ring(st) >= SHARES_USUAL_STEPS)
-        return st->median_step;
+        return usual_step(st);
     for (int r = 0; r < st->world; r++) {
         const struct rdzv_worker *w = &st->worker[st->member[r]];
         paces.lane[r] = w->paced == w->incarnation ? w->pace.lane_us * RM_US : 0;
     }
-    return st->median_step + leave_usual_longer(&paces);
+    return usual_step(st) + leave_usual_longer(&paces);
 }
 
 static rm_time margin(const struct rdzv *st)
@@ -66,8 +76,18 @@ static rm_time to_save(const struct rdzv *st, const struct rdzv_worker *w)
     if (st->settings.program || st->settings.leave_unsaved)
         return 0;
     rm_time takes = leave_takes(&st->save_speed, st->world > 0 ? st->world : 1);
-    takes = takes ? leave_with_margin(takes) : (w->leave_until - w->goes_since) / 2;
-    return is_outlived(st, w, takes) ? 0 : takes;
+    return takes ? leave_with_margin(takes) : (w->leave_until - w->goes_since) / 2;
+}
+
+/* Whose machine ends before its leave does is lost like any other: a step, where somebody stays who holds the
+ * rest; all since the newest checkpoint for the last holders, and for a program. */
+static rm_time to_leave(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    rm_time save = to_save(st, w);
+    bool outlived = is_outlived(st, w, save);
+    if (outlived && !st->settings.program)
+        return leave_times_survived(&st->leave_times, step_ahead(st));
+    return margin(st) + (outlived ? 0 : save);
 }
 
 /* The ring is to stop when the margin begins, and it trains on for a moment in which other leaves may come.
@@ -85,7 +105,7 @@ static rm_time due_at(const struct rdzv *st, const struct rdzv_worker *w)
     rm_time held = rdzv_machine_holds_until(st, w);
     if (st->state == RDZV_TRAINING && w->rank < 0)
         return rm_later(st->accounted, held);
-    rm_time takes = margin(st) + st->settings.stop_takes + to_save(st, w) + waits_for_others(st);
+    rm_time takes = to_leave(st, w) + st->settings.stop_takes + waits_for_others(st);
     return rm_later(w->leave_until - takes, held);
 }
 

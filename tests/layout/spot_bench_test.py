@@ -150,6 +150,28 @@ def test_torchruns_steps_are_those_of_one_rank_within_the_time_and_what_it_made_
         torch_trace.read("term:3@12s")
 
 
+def asked(trace, only):
+    return SimpleNamespace(trace=trace, only=only, seed=1, spot_price=0.3, on_demand_price=1.0, hours=24.0)
+
+
+def test_files_have_tables_of_their_own_and_those_of_made_up_traces_stay(tmp_path, monkeypatch):
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("0,2\n60000,1\n120000,1\n")
+    monkeypatch.setattr(bench, "replay", lambda *_: {"steps": 1, "back": 0, "noticeSeconds": 10, "trainedSeconds": 8})
+    monkeypatch.setattr(bench_meter, "lines", lambda traces, _: list(traces))
+    lines, _, more = bench.bench(None, None, None, None, asked([str(tmp_path / "a.csv"), str(tmp_path / "b.csv")], ["policy", "meter"]))
+    assert not lines and more["spot-meter-files"] == ["a.csv", "b.csv"] and set(more) == {"spot-files", "spot-meter-files"}
+    assert [line.split("|")[1:3] for line in more["spot-files"][2:8]] == [
+        [f" {name} ", f" {notice} "] for name in ("a.csv", "b.csv") for notice in ("2 min", "30 s", "none")]
+    lines, _, more = bench.bench(None, None, None, None, asked(None, ["policy", "meter"]))
+    assert lines and set(more) == {"spot-meter"}
+
+
+def test_what_is_of_virtual_time_names_no_machine():
+    assert bench.heading("spot", 24.0) == "`tools/bench spot --only policy --hours 24` (virtual time, which is the same on each machine):"
+    assert not bench.heading("spot-calm", 24.0)
+
+
 def test_where_torchrun_can_t_be_had_the_page_says_why():
     def peer(_python, _script, *_words):
         return answers.pop(0)

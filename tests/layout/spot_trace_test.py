@@ -48,6 +48,7 @@ GOOD = {
     "same.txt": ("0 8\n5 8\n10 7\n20 7\n", [(0, 8), (10, 7), (20, 7)]),
     "p3.csv": ("time,count\n1000,32\n61000,30\n121000,30\n", [(0, 32), (60, 30), (120, 30)]),
     "bare.csv": ("0,2\n1000,1\n2000,1\n", [(0, 2), (1, 1), (2, 1)]),
+    "each.csv": ("0,1\n0,2\n60000,1\n60000,0\n120000,1\n180000,1\n", [(0, 2), (60, 0), (120, 1), (180, 1)]),
     "zone.json": (json.dumps({"metadata": {"gap_seconds": 300}, "data": [16, 16, 0]}), [(0, 16), (600, 0), (900, 0)]),
 }
 
@@ -73,6 +74,7 @@ BAD = [
     ("a.csv", "time,count\n0\n", "line 2: milliseconds and machines are wanted"),
     ("a.csv", "0,2\n1.5,1\n", "line 2: the moment is no whole number"),
     ("a.csv", "0,2\n1000,-1\n", "line 2: -1 machines"),
+    ("a.csv", "0,2\n2000,1\n1000,2\n", "second 1 is told after second 2"),
     ("a.json", "[1", "no JSON with metadata.gap_seconds and data"),
     ("a.json", "[1]", "no JSON with metadata.gap_seconds and data"),
     ("a.json", '{"metadata": {"gap_seconds": 0}, "data": [1]}', "metadata.gap_seconds is 0"),

@@ -122,3 +122,24 @@ Test(replay, who_is_told_nothing_loses_what_was_not_saved)
     cr_assert_lt(untold.steps, told.steps);
     cr_assert_eq(untold.loads, 1);
 }
+
+/* One of eight at a time: a step takes 4 s, and 6 where seven are left. */
+static const char singles[] = "0 8\n400 7\n800 8\n1200 7\n1600 8\n2000 7\n2400 8\n2800 7\n3200 7\n";
+
+Test(replay, of_half_a_minutes_notice_who_leaves_others_behind_trains_in_four_fifths)
+{
+    struct replay_result ret = play(singles, 30 * RM_S);
+    cr_assert_eq(ret.told, 4);
+    cr_assert(ret.out == 4 && ret.back == 0, "%d are taken along, with %d steps", (int)ret.along,
+              (int)ret.back);
+    cr_assert_geq((double)ret.trained, 0.8 * (double)ret.notice, "%.1f s", (double)ret.trained / RM_S);
+}
+
+/* It takes 12 s and begins at second 9, so that the one behind it would end too late. */
+Test(replay, who_is_told_before_a_job_has_made_a_step_is_out_behind_the_first_one)
+{
+    struct replay_result ret = play("0 3\n31 2\n300 2\n", 30 * RM_S);
+    cr_assert_eq(ret.told, 1);
+    cr_assert_eq(ret.out, 1, "it is taken along");
+    cr_assert_eq(ret.back, 0);
+}

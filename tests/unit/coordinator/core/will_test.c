@@ -1,5 +1,6 @@
 /* Workers whose machines will go, and who train on: until their places are taken, or until the time of a
  * leave remains. */
+#include "coordinator/core/rdzv_will.h"
 #include "tests/unit/coordinator/core/will_story.h"
 
 Test(leave_times, twice_the_longest_of_the_newest_eight_is_kept_and_what_a_moment_may_be_off)
@@ -20,8 +21,31 @@ Test(leave_times, twice_the_longest_of_the_newest_eight_is_kept_and_what_a_momen
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct leave_times times = {.count = 0};
         for (int j = 0; j < cases[i].count; j++)
-            leave_times_add(&times, cases[i].took[j]);
+            leave_times_add(&times, cases[i].took[j], 0);
         cr_assert_eq(leave_times_margin(&times, cases[i].step), cases[i].margin, "case %zu", i);
+    }
+}
+
+Test(leave_times, where_somebody_stays_a_quarter_more_is_kept_than_the_longest_or_than_a_step_and_a_rest)
+{
+    static const struct {
+        int count;
+        rm_time took[9], rest[9], step, kept;
+    } cases[] = {
+        {.kept = 4500 * RM_MS},
+        {.step = 4 * RM_S, .kept = 9500 * RM_MS},
+        {1, {4 * RM_S}, {RM_S}, .kept = 7 * RM_S},
+        {1, {4 * RM_S}, {RM_S}, .step = 7 * RM_S, .kept = 12 * RM_S},
+        {2, {4 * RM_S, 2 * RM_S}, {0, 2 * RM_S}, .step = 6 * RM_S, .kept = 12 * RM_S},
+        {9, {9 * RM_S, RM_S, RM_S, RM_S, RM_S, RM_S, RM_S, RM_S, 2 * RM_S}, {8 * RM_S}, .kept = 4500 * RM_MS},
+        {1, {3600 * RM_S}, {3600 * RM_S}, .step = 2 * RM_S, .kept = 42 * RM_S},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct leave_times times = {.count = 0};
+        for (int j = 0; j < cases[i].count; j++)
+            leave_times_add(&times, cases[i].took[j], cases[i].rest[j]);
+        rm_time kept = leave_times_survived(&times, cases[i].step);
+        cr_assert_eq(kept, cases[i].kept, "case %zu: %lld", i, (long long)kept);
     }
 }
 
@@ -30,10 +54,10 @@ Test(will, who_goes_trains_on_until_only_the_time_of_a_leave_remains)
     struct story s;
     three_train(&s, pods());
     goes_in(&s, 1, 100 * RM_S);
-    passes(&s, 93 * RM_S);
+    passes(&s, 95 * RM_S);
     cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", rdzv_why(s.st));
     cr_assert_not(said(&s, "send 0,1,2 stop"), "%s", str_text(&s.log));
-    passes(&s, 2 * RM_S);
+    passes(&s, RM_S);
     cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", rdzv_why(s.st));
     three_answer(&s, 0, 1, 2);
     cr_assert(said(&s, "send 1 release") && said(&s, "\"cause\":\"aws-spot\""), "%s", str_text(&s.log));
@@ -41,17 +65,74 @@ Test(will, who_goes_trains_on_until_only_the_time_of_a_leave_remains)
     story_end(&s);
 }
 
-/* A moment that moves by less than two seconds is told to nobody, so all of these are that leave's. */
+/* A moment that moves by less than two seconds is told to nobody, so all of these are that leave's. Of the
+ * 4.5 s that are kept where others stay nothing is waited in. */
 Test(will, the_ring_stops_for_a_leave_when_its_time_begins_and_not_a_wait_for_other_leaves_later)
 {
     struct story s;
     three_train(&s, pods());
     goes_in(&s, 1, 100 * RM_S);
-    passes(&s, 93 * RM_S);
+    passes(&s, 95 * RM_S);
     cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", rdzv_why(s.st));
-    passes(&s, RM_S);
+    passes(&s, 500 * RM_MS);
     cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", rdzv_why(s.st));
     story_end(&s);
+}
+
+/* The first half second is that in which others may come. */
+Test(will, who_leaves_somebody_behind_keeps_less_than_the_last_who_hold_a_state)
+{
+    static const struct {
+        int stay;
+        bool program;
+        rm_time kept;
+    } cases[] = {
+        {2, false, 4513 * RM_MS}, {1, false, 4513 * RM_MS}, {0, false, 6 * RM_S}, {2, true, 6 * RM_S}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct story s;
+        three_train(&s, pods());
+        s.st->settings.program = cases[i].program;
+        for (int w = cases[i].stay; w < 3; w++)
+            goes_in(&s, w, 100 * RM_S);
+        rm_time due = rdzv_will_at(s.st), until = s.now + 100 * RM_S;
+        cr_assert_eq((until - due - 500 * RM_MS + RM_MS - 1) / RM_MS, cases[i].kept / RM_MS,
+                     "case %zu: %.4f s", i, (double)(until - due) / RM_S);
+        s.st->settings.program = false;
+        story_end(&s);
+    }
+}
+
+/* ---- steps of which nothing is known ---- */
+
+static void first_step_lasts(struct story *s, rm_time time)
+{
+    for (rm_time end = s->now + time; s->now < end && rdzv_state(s->st) == RDZV_TRAINING;) {
+        beats(s);
+        after(s, 500 * RM_MS);
+    }
+}
+
+/* Once it has taken 11 s another one would be made too late. */
+Test(will, a_jobs_first_step_takes_as_long_as_it_has_taken_at_least)
+{
+    static const struct {
+        rm_time lasts;
+        enum rdzv_state then;
+    } cases[] = {{10500 * RM_MS, RDZV_TRAINING}, {13 * RM_S, RDZV_QUIESCING}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct story s;
+        story_begin(&s, pods());
+        first_come(&s, 3);
+        for (int w = 0; w < 3; w++)
+            listed(&s, w, -1, -1);
+        after(&s, pods().join_window);
+        for (int w = 0; w < 3; w++)
+            ready(&s, w, 0);
+        goes_in(&s, 1, 30 * RM_S);
+        first_step_lasts(&s, cases[i].lasts);
+        cr_assert_eq(rdzv_state(s.st), cases[i].then, "case %zu: %s", i, rdzv_why(s.st));
+        story_end(&s);
+    }
 }
 
 /* ---- steps of the usual shares ---- */
@@ -101,7 +182,7 @@ Test(will, in_a_rings_first_steps_a_leave_has_the_time_of_steps_of_the_usual_sha
 {
     struct story s;
     one_is_slow(&s);
-    goes_in(&s, 1, 15 * RM_S);
+    goes_in(&s, 1, 13500 * RM_MS);
     passes(&s, RM_S);
     cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", rdzv_why(s.st));
     passes(&s, 1500 * RM_MS);
@@ -115,7 +196,7 @@ Test(will, once_lanes_may_have_moved_the_steps_that_are_made_say_how_long_one_ta
     one_is_slow(&s);
     passes(&s, 5 * RM_S);
     goes_in(&s, 1, 15 * RM_S);
-    passes(&s, 8 * RM_S);
+    passes(&s, 10 * RM_S);
     cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", rdzv_why(s.st));
     passes(&s, RM_S);
     cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", rdzv_why(s.st));
@@ -296,7 +377,7 @@ Test(will, who_waits_beside_the_ring_on_such_a_machine_goes_at_once)
     story_end(&s);
 }
 
-Test(will, a_leave_that_was_measured_is_what_the_next_one_is_given_twice)
+Test(will, a_leave_that_was_measured_is_what_the_next_one_is_given_and_a_quarter)
 {
     struct story s;
     three_train(&s, pods());
@@ -307,8 +388,10 @@ Test(will, a_leave_that_was_measured_is_what_the_next_one_is_given_twice)
     ready(&s, 0, 9);
     ready(&s, 1, 9);
     cr_assert_eq(s.st->leave_times.count, 1);
-    rm_time margin = leave_times_margin(&s.st->leave_times, 0);
-    cr_assert(margin > 4 * RM_S && margin < 6 * RM_S, "%.1f s", (double)margin / RM_S);
+    cr_assert_eq(s.st->leave_times.rest[0], 0, "a rest of %lld ns: nobody waited behind the last answer",
+                 (long long)s.st->leave_times.rest[0]);
+    rm_time margin = leave_times_survived(&s.st->leave_times, 0);
+    cr_assert(margin > 3250 * RM_MS && margin < 4500 * RM_MS, "%.1f s", (double)margin / RM_S);
     closed(&s, 2);
     goes_in(&s, 1, 30 * RM_S);
     cr_assert_eq(rdzv_deadline(s.st) <= s.now + 30 * RM_S, true);
