@@ -112,8 +112,8 @@ bool surge_is_uneasy(const struct planner *p, int index); /* it is on a machine 
 bool surge_holds(struct planner *p, int index);
 bool surge_leaves_by_itself(const struct planner *p, int index); /* that will, when it is time */
 int surge_decide(const struct planner *p); /* how many more than the target are wanted */
-/* Of a notice that a worker's metadata gave or withdrew: its Node has said the same, or surer, which was told
- * and stands. */
+/* Is this notice, which a worker's metadata gave or withdrew, one that its Node has given as well, as sure or
+ * surer, and that was told and stands? */
 bool surge_has_told(const struct planner *p, const struct op_coordinator_event *notice);
 void surge_tell(struct planner *p); /* of whose Node says that it may go, and says so no more */
 void surge_ask(struct planner *p);  /* whom the coordinator is to let go when it may */

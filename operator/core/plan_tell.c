@@ -442,7 +442,7 @@ static void tell_training(struct planner *p, const struct coordinator_view *view
                   p->next.workers.target, (long long)view->progress.step, more);
 }
 
-/* In words that do not change while it lasts: each of these is a write. */
+/* The condition's words do not change while it lasts: each change of them is a write. */
 static void tell_lingering(struct planner *p)
 {
     char said[OP_MESSAGE_MAX];
