@@ -1,6 +1,7 @@
 """As many as may come: the most workers that a job may have, and callers that nobody asked for."""
 
 import json
+import os
 import resource
 import select
 import socket
@@ -40,18 +41,32 @@ def open_files_of(pid):
     return line.split()[3:5]
 
 
-def test_every_program_may_open_as_many_files_as_the_system_lets_it(tmp_path, launch):
+@pytest.fixture(name="few_files")
+def what_starts_may_open_few_files():
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
-    try:
-        run = launch(rig.make_job(tmp_path, trainer__steps=10 ** 6))
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
-    pids = [run.pid, run.read_until("started")["coordinatorPid"]]
-    (member,) = run.read_until("ringFormed")["members"]
-    for pid in [*pids, member["agentPid"], member["trainerPid"]]:
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def check_open_files(pids):
+    for pid in pids:
         soft, hard = open_files_of(pid)
         assert soft == hard and int(hard) > 256, (pid, soft, hard)
+
+
+@pytest.mark.usefixtures("few_files")
+def test_every_program_of_a_run_may_open_as_many_files_as_the_system_lets_it(tmp_path, launch):
+    run = launch(rig.make_job(tmp_path, trainer__steps=10 ** 6))
+    pids = [run.pid, run.read_until("started")["coordinatorPid"]]
+    (member,) = run.read_until("ringFormed")["members"]
+    check_open_files([*pids, member["agentPid"], member["trainerPid"]])
+
+
+@pytest.mark.usefixtures("few_files")
+def test_an_operator_may_too(tmp_path):
+    with rig.operator_at_work(tmp_path, os.environ) as operator:
+        check_open_files([operator.pid])
 
 
 @pytest.fixture(name="pods")

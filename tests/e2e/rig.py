@@ -5,6 +5,7 @@ nothing that a test started outlives it. Nobody sleeps here for a state: reads b
 something, and polls have a condition and a deadline.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -12,6 +13,7 @@ import queue
 import random
 import re
 import signal
+import socket
 import struct
 import subprocess
 import threading
@@ -232,6 +234,32 @@ class Run:
 
     def left_over(self):
         return marked_processes(self.mark)
+
+
+NOBODY_YET = """\
+apiVersion: v1
+kind: Config
+current-context: here
+contexts: [{name: here, context: {cluster: here, user: somebody}}]
+clusters: [{name: here, cluster: {server: "http://127.0.0.1:%d"}}]
+users: [{name: somebody, user: {token: "a-token"}}]
+"""
+
+
+@contextlib.contextmanager
+def operator_at_work(folder, env):
+    """An operator whose API server never answers: it has read its settings, and is at work. Its standard error is a pipe."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(DEADLINE_S)
+        config = folder / "kubeconfig"
+        config.write_text(NOBODY_YET % server.getsockname()[1], encoding="ascii")
+        command = [str(BIN / "ringmaster-operator"), "--kubeconfig", str(config), "--no-lease", "--port", "0"]
+        with subprocess.Popen(command, env=env, stderr=subprocess.PIPE) as operator:
+            try:
+                server.accept()[0].close()
+                yield operator
+            finally:
+                operator.kill()
 
 
 def check_steps(run, first=1, last=STEPS):

@@ -105,34 +105,14 @@ def test_a_crash_leaves_no_credentials_behind(tmp_path, launch, s3, cores, allow
             dump.unlink()
 
 
-NOBODY_YET = """\
-apiVersion: v1
-kind: Config
-current-context: here
-contexts: [{name: here, context: {cluster: here, user: somebody}}]
-clusters: [{name: here, cluster: {server: "http://127.0.0.1:%d"}}]
-users: [{name: somebody, user: {token: "a-token"}}]
-"""
-
-
 def test_the_operator_shows_no_credentials_and_leaves_none_behind(tmp_path, cores, s3):
-    """An API server that never answers: it has read its settings, and is at work."""
     if rig.SANITIZED:
         pytest.skip("AddressSanitizer writes no core dumps")
     secret = s3.env["AWS_SECRET_ACCESS_KEY"]
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(rig.DEADLINE_S)
-        config = tmp_path / "kubeconfig"
-        config.write_text(NOBODY_YET % server.getsockname()[1], encoding="ascii")
-        command = [str(rig.BIN / "ringmaster-operator"), "--kubeconfig", str(config), "--no-lease", "--port", "0"]
-        with subprocess.Popen(command, env={**os.environ, **s3.env}, stderr=subprocess.PIPE) as operator:
-            try:
-                server.accept()[0].close()
-                held = Path(f"/proc/{operator.pid}/environ").read_bytes()
-                assert b"AWS_REGION" in held and secret.encode() not in held
-                operator.send_signal(signal.SIGABRT)
-                assert operator.wait(rig.DEADLINE_S) == -signal.SIGABRT
-            finally:
-                operator.kill()
-            assert secret.encode() not in operator.stderr.read()
+    with rig.operator_at_work(tmp_path, {**os.environ, **s3.env}) as operator:
+        held = Path(f"/proc/{operator.pid}/environ").read_bytes()
+        assert b"AWS_REGION" in held and secret.encode() not in held
+        operator.send_signal(signal.SIGABRT)
+        assert operator.wait(rig.DEADLINE_S) == -signal.SIGABRT
+        assert secret.encode() not in operator.stderr.read()
     assert not list(cores.iterdir()), "a core dump was written"
