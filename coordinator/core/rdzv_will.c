@@ -57,15 +57,28 @@ static bool is_outlived(const struct rdzv *st, const struct rdzv_worker *w, rm_t
     return false;
 }
 
+/* 0: that was not measured. */
+static rm_time measured_save(const struct rdzv *st)
+{
+    rm_time takes = leave_takes(&st->save_speed, st->world > 0 ? st->world : 1);
+    RM_ASSERT(takes >= 0, "a save takes %lld ns", (long long)takes);
+    return takes ? leave_with_margin(takes) : 0;
+}
+
+static bool saves_nothing(const struct rdzv *st)
+{
+    return st->settings.program || st->settings.leave_unsaved;
+}
+
 /* What the last holders of a state keep to save it. Where no save was measured it is half of their time. */
 static rm_time to_save(const struct rdzv *st, const struct rdzv_worker *w)
 {
     RM_ASSERT(w->leave_until >= w->goes_since, "worker %d went %lld ns before that was heard",
               (int)(w - st->worker), (long long)(w->goes_since - w->leave_until));
-    if (st->settings.program || st->settings.leave_unsaved)
+    if (saves_nothing(st))
         return 0;
-    rm_time takes = leave_takes(&st->save_speed, st->world > 0 ? st->world : 1);
-    takes = takes ? leave_with_margin(takes) : (w->leave_until - w->goes_since) / 2;
+    rm_time takes = measured_save(st);
+    takes = takes ? takes : (w->leave_until - w->goes_since) / 2;
     return is_outlived(st, w, takes) ? 0 : takes;
 }
 
@@ -74,6 +87,15 @@ static rm_time to_save(const struct rdzv *st, const struct rdzv_worker *w)
 static rm_time waits_for_others(const struct rdzv *st)
 {
     return st->settings.unsupervised ? RDZV_LEAVES_TOGETHER_MS * RM_MS : 0;
+}
+
+rm_time rdzv_will_takes(const struct rdzv *st, bool others_stay)
+{
+    bool saves = !others_stay && !saves_nothing(st);
+    rm_time save = saves ? measured_save(st) : 0;
+    if (saves && !save)
+        return -1;
+    return margin(st) + st->settings.stop_takes + waits_for_others(st) + save;
 }
 
 /* Who trains no more has nothing to do here. */
