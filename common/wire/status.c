@@ -144,6 +144,7 @@ static const struct row worker_rows[] = {
     {"rank", INT, .at = WORKER(rank), .lowest = -1, .highest = RM_WORKERS_MAX},
     {"notice", PART, .at = WORKER(notice), .only_if = WORKER(notice.known), .rows = notice_rows},
     {"pace", PART, .at = WORKER(pace), .only_if = WORKER(pace.known), .rows = pace_rows},
+    {"leaveSeconds", REAL, .at = WORKER(leave_seconds), .only_if = WORKER(told)},
     {0},
 };
 

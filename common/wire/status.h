@@ -109,6 +109,8 @@ struct status_worker {
     int64_t time;                /* of `lost` and `left` */
     struct status_notice notice; /* of `workers` */
     struct status_speed pace;    /* likewise */
+    bool told;                   /* likewise: who asked said with `will` that its machine goes... */
+    double leave_seconds;        /* ...and so long its leave takes; NaN: not known */
 };
 
 struct status_workers {

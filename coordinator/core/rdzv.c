@@ -327,6 +327,17 @@ static void on_fault(const struct turn *turn, struct rdzv_worker *w, const struc
     }
 }
 
+/* Who is sent a SIGTERM believes in its pod's grace period, also on a machine that goes before that. Who goes
+ * by its machine's own word knows better, and its time is not for others to shorten. */
+static void on_leaving(const struct turn *turn, struct rdzv_worker *w, const struct msg_leaving *l)
+{
+    struct msg_leaving leaving = *l;
+    if (!l->trains_on)
+        leaving.deadline = rdzv_relief_bounds(turn->st, w, l->deadline);
+    RM_ASSERT(leaving.deadline <= l->deadline, "worker %d goes later than it says", rdzv_index(turn->st, w));
+    rdzv_leaving(turn, w, &leaving);
+}
+
 static void on_worker(const struct turn *turn, struct rdzv_worker *w, const struct message *m)
 {
     switch (m->type) {
@@ -350,7 +361,7 @@ static void on_worker(const struct turn *turn, struct rdzv_worker *w, const stru
         rdzv_noticed(turn, w, &m->noticed);
         break;
     case MSG_LEAVING:
-        rdzv_leaving(turn, w, &m->leaving);
+        on_leaving(turn, w, &m->leaving);
         break;
     case MSG_FAULT:
         on_fault(turn, w, m);

@@ -78,10 +78,8 @@ static bool is_worth_a_save(const struct rdzv *st, rm_time now)
     return saves && st->told > st->saved && old;
 }
 
-/* Machines of one type in one zone often go together, and the first word of one is the time to save while all
- * train. A machine of which that is not known may be of any. One member is told, as all hear of it in the
- * next reduction. */
-static void save_ahead(const struct turn *turn, const char *pool)
+/* One member is told, as all hear of it in the next reduction. */
+void rdzv_leave_save_ahead(const struct turn *turn, const char *pool)
 {
     struct rdzv *st = turn->st;
     struct rdzv_worker *first = NULL;
@@ -128,7 +126,7 @@ void rdzv_leaving(const struct turn *turn, struct rdzv_worker *w, const struct m
     w->goes = true;
     rdzv_say(st, "worker %d's machine goes in %.1f s: %s", rdzv_index(st, w),
              (double)(until - turn->now) / RM_S, l->reason);
-    save_ahead(turn, w->pool);
+    rdzv_leave_save_ahead(turn, w->pool);
 }
 
 /* ---- the moment ---- */

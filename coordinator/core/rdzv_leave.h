@@ -17,6 +17,10 @@ enum leave_choice {
 
 /* A worker asks to leave, or says that it will have to. */
 void rdzv_leaving(const struct turn *turn, struct rdzv_worker *w, const struct msg_leaving *l);
+/* Somebody's machine will go. Those of one type in one zone often go together, and the first word of one is
+ * the time to save while all train; once a minute for each pool, and not where the newest is younger than a
+ * save takes. A machine of which the pool is not known ("") may be of any. */
+void rdzv_leave_save_ahead(const struct turn *turn, const char *pool);
 /* From here on it leaves: it asked to, or its time has come (rdzv_will.h), or another one came in its place
  * (rdzv_relief.h). */
 void rdzv_leave_announced(const struct turn *turn, struct rdzv_worker *w);

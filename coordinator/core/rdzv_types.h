@@ -95,15 +95,24 @@ struct rdzv_settings {
     struct rdzv_predecessor predecessor;
 };
 
-/* Whose machines may go, and whose pods are deleted: each of them is to go when another one has come in its
- * place. The newest word says all of it, and holds for a minute. */
+enum rdzv_eased_by {
+    EASED_BY_MAY,      /* its machine may go */
+    EASED_BY_DELETION, /* its pod is deleted: it has been sent a SIGTERM */
+    EASED_BY_WILL,     /* its machine will go, as others than the worker were told */
+};
+
+enum { RDZV_EASED_MAX = 2 * RM_WORKERS_MAX }; /* a worker may be named for two of them */
+
+/* Who is to go when another one has come in its place. The newest word says all of it, and holds for a
+ * minute. */
 struct rdzv_relief {
     int stay; /* members that nothing is known against are not to be fewer by it; workers_min at least */
     int count;
     struct {
         int worker, attempt;
-        bool deleted; /* its pod: it has been sent a SIGTERM */
-    } one[RM_WORKERS_MAX];
+        enum rdzv_eased_by by;
+        rm_time left; /* EASED_BY_WILL: so long its machine is there; else 0 */
+    } one[RDZV_EASED_MAX];
 };
 
 enum rdzv_event_kind {

@@ -68,15 +68,28 @@ static bool is_outlived(const struct rdzv *st, const struct rdzv_worker *w, rm_t
     return false;
 }
 
+/* 0: that was not measured. */
+static rm_time measured_save(const struct rdzv *st)
+{
+    rm_time takes = leave_takes(&st->save_speed, st->world > 0 ? st->world : 1);
+    RM_ASSERT(takes >= 0, "a save takes %lld ns", (long long)takes);
+    return takes ? leave_with_margin(takes) : 0;
+}
+
+static bool saves_nothing(const struct rdzv *st)
+{
+    return st->settings.program || st->settings.leave_unsaved;
+}
+
 /* What the last holders of a state keep to save it. Where no save was measured it is half of their time. */
 static rm_time to_save(const struct rdzv *st, const struct rdzv_worker *w)
 {
     RM_ASSERT(w->leave_until >= w->goes_since, "worker %d went %lld ns before that was heard",
               (int)(w - st->worker), (long long)(w->goes_since - w->leave_until));
-    if (st->settings.program || st->settings.leave_unsaved)
+    if (saves_nothing(st))
         return 0;
-    rm_time takes = leave_takes(&st->save_speed, st->world > 0 ? st->world : 1);
-    return takes ? leave_with_margin(takes) : (w->leave_until - w->goes_since) / 2;
+    rm_time takes = measured_save(st);
+    return takes ? takes : (w->leave_until - w->goes_since) / 2;
 }
 
 /* Whose machine ends before its leave does is lost like any other: a step, where somebody stays who holds the
@@ -95,6 +108,17 @@ static rm_time to_leave(const struct rdzv *st, const struct rdzv_worker *w)
 static rm_time waits_for_others(const struct rdzv *st)
 {
     return st->settings.unsupervised ? RDZV_LEAVES_TOGETHER_MS * RM_MS : 0;
+}
+
+rm_time rdzv_will_takes(const struct rdzv *st, bool others_stay)
+{
+    bool saves = !others_stay && !saves_nothing(st);
+    rm_time save = saves ? measured_save(st) : 0;
+    if (saves && !save)
+        return -1;
+    bool survived = others_stay && !st->settings.program;
+    rm_time leave = survived ? leave_times_survived(&st->leave_times, step_ahead(st)) : margin(st);
+    return leave + st->settings.stop_takes + waits_for_others(st) + save;
 }
 
 /* Who trains no more has nothing to do here. */

@@ -11,6 +11,9 @@
 
 /* Lets the leaves begin that are due, and with one those that would be due within a second. */
 void rdzv_will_settle(const struct turn *turn);
+/* How much of its machine's time a leave takes that begins now, by what leaves took; others_stay: somebody
+ * holds what goes, so that it need not be saved. -1: it is, and no save was measured. */
+rm_time rdzv_will_takes(const struct rdzv *st, bool others_stay);
 /* When the next one is due by time; RM_NEVER: none. */
 rm_time rdzv_will_at(const struct rdzv *st);
 

@@ -9,6 +9,7 @@
 #include "coordinator/core/rdzv_fit.h"
 #include "coordinator/core/rdzv_interval.h"
 #include "coordinator/core/rdzv_pairs.h"
+#include "coordinator/core/rdzv_relief.h"
 #include "coordinator/core/rdzv_ring.h"
 #include "coordinator/core/rdzv_state.h"
 #include "coordinator/core/rdzv_trouble.h"
@@ -112,13 +113,16 @@ static void fill_workers(struct status_workers *list, const struct rdzv *st, rm_
         const struct rdzv_worker *w = &st->worker[i];
         if (w->presence == ABSENT && w->expected < 0)
             continue;
+        rm_time takes = w->presence == ABSENT ? RM_NEVER : rdzv_relief_takes(st, w);
         add_worker(list,
                    (struct status_worker){.worker = i,
                                           .attempt = w->attempt > w->expected ? w->attempt : w->expected,
                                           .phase = status_phase_name(phase_of(st, w)),
                                           .rank = w->rank,
                                           .notice = notice_of(w, now),
-                                          .pace = pace_of(w)});
+                                          .pace = pace_of(w),
+                                          .told = takes != RM_NEVER,
+                                          .leave_seconds = takes < 0 ? NAN : (double)takes / RM_S});
     }
 }
 

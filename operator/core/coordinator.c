@@ -24,6 +24,13 @@ static void take_lost(const struct status_workers *from, struct coordinator_view
     }
 }
 
+/* Longer than a day is no leave. */
+static int64_t read_leave(double seconds)
+{
+    static const double most = 86400;
+    return seconds > 0 ? (int64_t)(1000 * (seconds < most ? seconds : most)) : 0; /* NaN: not known */
+}
+
 static int take_present(const struct status_workers *from, struct op_present *ret)
 {
     RM_ASSERT(from->count >= 0 && from->count <= RM_WORKERS_MAX, "%d workers are here", from->count);
@@ -38,7 +45,8 @@ static int take_present(const struct status_workers *from, struct op_present *re
                                      .in_ring = one->rank >= 0 && !going,
                                      .waits = one->rank < 0 && phase == STATUS_PHASE_WAITING,
                                      .may_go = may,
-                                     .will_go = will};
+                                     .will_go = will,
+                                     .leave_ms = one->told ? read_leave(one->leave_seconds) : 0};
     }
     return from->count;
 }

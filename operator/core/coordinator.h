@@ -24,10 +24,11 @@ struct op_gone {
 /* Who is connected to a coordinator. */
 struct op_present {
     int worker, attempt;
-    bool in_ring; /* and neither leaves it nor is cut off */
-    bool waits;   /* beside the ring, for a place in it */
-    bool may_go;  /* it was told that its machine may go */
-    bool will_go; /* that it will, at a moment that has not come: it leaves by itself when it is time */
+    bool in_ring;     /* and neither leaves it nor is cut off */
+    bool waits;       /* beside the ring, for a place in it */
+    bool may_go;      /* it was told that its machine may go */
+    bool will_go;     /* that it will, at a moment that has not come: it leaves by itself when it is time */
+    int64_t leave_ms; /* so long its leave takes, of one that we told of; 0: not known, or we did not */
 };
 
 struct op_coordinator_event {

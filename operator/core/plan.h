@@ -66,7 +66,8 @@ struct op_plan {
     int64_t wake_ms;              /* look again at this moment even if nothing happens; 0: no need */
     char poll_ip[RM_ADDRESS_MAX]; /* ask this coordinator for its status; "": none */
     int poll_term;
-    char relief[OP_RELIEF_MAX]; /* and say this: "relieve=2.1,4.3&deleted=5.1&stay=3"; "": nothing */
+    char relief[OP_RELIEF_MAX]; /* and say this: "relieve=2.1,4.3&deleted=5.1&will=4.3.110&stay=3"; "":
+                                   nothing */
     int64_t told_sequence;      /* the memo's next value, once the events are out */
     int told_term;
     struct op_cost cost; /* the memo's next reading, at once */

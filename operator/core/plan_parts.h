@@ -108,7 +108,7 @@ int64_t plan_rests_until(const struct planner *p, const struct op_slot *slot, co
 
 /* plan_surge.c: first the replacement, then the leave */
 bool surge_is_uneasy(const struct planner *p, int index); /* it is on a machine that may go, or will */
-/* It has to go by a taint alone, and is kept for a while, as fewer than min would be left. */
+/* It has to go by a taint alone, and is kept for a while, as nobody has its place yet. */
 bool surge_holds(struct planner *p, int index);
 bool surge_leaves_by_itself(const struct planner *p, int index); /* that will, when it is time */
 int surge_decide(const struct planner *p); /* how many more than the target are wanted */

@@ -11,8 +11,9 @@
  * that was in the ring before that was asked we do; but nobody by its machine's own word who has not had that
  * machine for a minute: whoever lies in its name could have each one leave that comes there.
  *
- * Nor does a taint by which a machine *will* go end who trains there at once where fewer than min would be
- * left: half of the time that such a taint promises is for the replacement.
+ * Nor does a taint by which a machine *will* go end who trains there at once: another one is made, and the
+ * coordinator lets who is there go as it comes in its place. What is left of the time that such a taint
+ * promises is for the leave: as long as the coordinator says that one takes, else half.
  *
  * Whose machine *will* go at a moment that is known trains on, and its coordinator lets it go when another
  * one has its place, or when it is time. So for each of those another one is made at once, and nobody is told
@@ -26,7 +27,11 @@
 #include "operator/core/plan_parts.h"
 #include "operator/core/pod.h"
 
-enum { APART_MS = 60 * 1000 }; /* as coordinator/core/rdzv_machine.h has it */
+enum {
+    APART_MS = 60 * 1000, /* as coordinator/core/rdzv_machine.h has it */
+    HEARS_MS = 10 * 1000, /* until a worker whose pod is deleted hears it; and by which a taint may be late */
+    STEP_S = 10,          /* what time is left is said in steps of that: each change is another question */
+};
 
 /* NULL: it is not connected under its attempt. */
 static const struct op_present *present(const struct planner *p, int index)
@@ -97,19 +102,55 @@ static int64_t gone_at(const struct planner *p, int index, const struct node_vie
     return known_ms;
 }
 
-/* Half of what the taint promises is for the replacement, the other half for the leave. */
-static int64_t held_until(const struct planner *p, int index, const struct node_view *node)
+/* What is left for the leave when its pod is deleted: half of what the taint promises, where its coordinator
+ * does not say how much that takes. */
+static int64_t kept_ms(const struct planner *p, int index, int64_t lead_ms)
 {
-    return gone_at(p, index, node) - node->lead_ms / 2;
+    RM_ASSERT(lead_ms > 0, "worker %d's machine goes after %lld ms", index, (long long)lead_ms);
+    const struct op_present *there = is_heard(p) ? present(p, index) : NULL;
+    if (!there || !there->leave_ms)
+        return lead_ms / 2;
+    int64_t takes_ms = there->leave_ms + HEARS_MS;
+    return takes_ms < lead_ms ? takes_ms : lead_ms;
 }
 
-/* Also while no coordinator is there, who would let it go with what it holds. */
+static int64_t held_until(const struct planner *p, int index, const struct node_view *node)
+{
+    return gone_at(p, index, node) - kept_ms(p, index, node->lead_ms);
+}
+
+/* That train, and stay. */
+static int in_their_places(const struct planner *p)
+{
+    int count = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct op_present *there = find_live(p, i) ? present(p, i) : NULL;
+        count += there && there->in_ring && !there->will_go && !is_tainted(p, i);
+    }
+    RM_ASSERT(count <= RM_WORKERS_MAX, "%d are in their places", count);
+    return count;
+}
+
+/* Without it fewer than min would be left, or its place is nobody's yet. Of the latter its coordinator has to
+ * be told. Who only waits for a place, or has not come yet, is kept as well: its coordinator, which is told
+ * of it, sends it away, where one whose pod we are about to delete would still be taken in for another one.
+ */
+static bool is_of_use(const struct planner *p, int index)
+{
+    RM_ASSERT(placed_pod(p, index), "worker %d is on no machine, and of use there", index);
+    if (others_staying(p, index) < p->job->workers_min)
+        return true;
+    return is_heard(p) && !p->job->freezes && in_their_places(p) < find_places(p);
+}
+
+/* Where fewer than min would be left also while no coordinator is there, who would let it go with what it
+ * holds. */
 bool surge_holds(struct planner *p, int index)
 {
     const struct pod_view *pod = placed_pod(p, index);
     const struct node_view *node = find_node(p, pod);
     if (!node || !*node->leave || !node->lead_ms || pod->deletion_ms || *pod->disruption ||
-        others_staying(p, index) >= p->job->workers_min)
+        !is_of_use(p, index))
         return false;
     int64_t until_ms = held_until(p, index, node);
     if (p->s->now_ms >= until_ms)
@@ -314,40 +355,70 @@ static bool is_deleted(const struct planner *p, int index)
     return pod && !pod_is_over(pod) && pod->deletion_ms;
 }
 
-/* What to say before the first, and "2.1,4.3". */
+/* It is kept although its Node has a taint, and the moment stands in the status. Who knows by itself tells
+ * its coordinator. */
+static bool is_told_of(const struct planner *p, int index)
+{
+    const struct op_slot *stored = &p->stored->workers.slot[index];
+    bool runs = p->mode == OP_RUN && !p->finishing && !p->job->freezes;
+    return runs && is_tainted(p, index) && !is_deleted(p, index) && !will_go(p, index) && stored->until_ms &&
+           stored->attempt == p->next.workers.slot[index].attempt;
+}
+
+static bool is_to_go(const struct planner *p, int index)
+{
+    return is_asked(p, index) || is_told_of(p, index);
+}
+
+static int64_t seconds_left(const struct planner *p, int index)
+{
+    int64_t left_s = (p->next.workers.slot[index].until_ms - p->s->now_ms) / 1000;
+    return left_s > 0 ? left_s / STEP_S * STEP_S : 0;
+}
+
+/* Its pod is deleted on such a machine: it is to know that it has no more time than that. */
+static bool is_deleted_there(const struct planner *p, int index)
+{
+    const struct op_slot *stored = &p->stored->workers.slot[index];
+    const struct node_view *node = find_node(p, find_worker(p, index, stored->attempt));
+    return is_deleted(p, index) && stored->until_ms && node && *node->leave;
+}
+
+static bool has_time_left(const struct planner *p, int index)
+{
+    return (is_told_of(p, index) || is_deleted_there(p, index)) && seconds_left(p, index) > 0;
+}
+
+/* Says "relieve=" or what else is before the first, and "2.1,4.3" of as many as there is room for. */
 static void say_those(const struct planner *p, bool (*is_one)(const struct planner *p, int index),
                       const char *first, struct str *text)
 {
+    enum { ROOM = 64 }; /* for one of them, and what stands behind all */
     int count = 0;
-    for (int i = 0; i < RM_WORKERS_MAX; i++)
-        if (is_one(p, i))
-            str_addf(text, "%s%d.%d", count++ ? "," : first, i, p->stored->workers.slot[i].attempt);
+    for (int i = 0; i < RM_WORKERS_MAX && text->length < OP_RELIEF_MAX - ROOM; i++) {
+        if (!is_one(p, i))
+            continue;
+        str_addf(text, "%s%d.%d", count++ ? "," : first, i, p->stored->workers.slot[i].attempt);
+        if (is_one == has_time_left)
+            str_addf(text, ".%lld", (long long)seconds_left(p, i));
+    }
+    RM_ASSERT(!text->truncated, "%d are asked to go, and there is no room for them", count);
 }
 
-/* "relieve=2.1,4.3&deleted=5.1&stay=3" */
+/* "relieve=2.1,4.3&deleted=5.1&will=4.3.110&stay=3": who is named with `will` is with `relieve` as well, for
+ * coordinators that know no more. */
 void surge_say_asked(const struct planner *p, char out[OP_RELIEF_MAX])
 {
     struct str text = str_init(OP_RELIEF_MAX - 1);
     int places = find_places(p), least = p->job->workers_min;
-    say_those(p, is_asked, QUESTION_RELIEVE "=", &text);
+    say_those(p, is_to_go, QUESTION_RELIEVE "=", &text);
     const char *first = text.length ? "&" QUESTION_DELETED "=" : QUESTION_RELIEVE "=&" QUESTION_DELETED "=";
     say_those(p, is_deleted, first, &text);
+    say_those(p, has_time_left, "&" QUESTION_WILL "=", &text);
     if (text.length)
         str_addf(&text, "&" QUESTION_STAY "=%d", places > least ? places : least);
-    text_copy(out, OP_RELIEF_MAX, text.truncated ? "" : str_text(&text));
+    text_copy(out, OP_RELIEF_MAX, str_text(&text));
     str_clear(&text);
-}
-
-/* That train, and stay. */
-static int in_their_places(const struct planner *p)
-{
-    int count = 0;
-    for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        const struct op_present *there = find_live(p, i) ? present(p, i) : NULL;
-        count += there && there->in_ring && !there->will_go && !is_tainted(p, i);
-    }
-    RM_ASSERT(count <= RM_WORKERS_MAX, "%d are in their places", count);
-    return count;
 }
 
 /* Nobody but its machine itself says that it may go. */

@@ -80,7 +80,7 @@ def test_workers_that_are_deleted_evicted_or_tainted_leave_and_are_replaced(star
     place("taint", "node", f"node-{number}", LEAVES)
     try:
         said = next_ring(training, 4, said)
-        assert f"node-{number}" not in {pod["spec"].get("nodeName") for pod in training.workers()}
+        processes.until(lambda: f"node-{number}" not in {pod["spec"].get("nodeName") for pod in training.workers()}, "its pod is gone", 120)
     finally:
         place("taint", "node", f"node-{number}", f"{LEAVES.partition('=')[0]}-")
     status = training.finish()

@@ -223,6 +223,21 @@ def test_who_may_go_leaves_in_the_change_in_which_another_one_takes_its_place(po
     assert coordinator.last_word()["weightsSha256"] == group.sha256
 
 
+def test_who_will_go_by_its_node_is_told_how_long_a_leave_takes_and_leaves_as_another_one_comes(pods):
+    group = pods()
+    workers, _ = begin(group, 3)
+    group.get("/v1/status?relieve=1.1&will=1.1.300&stay=3")
+    status = group.until(lambda s: any("leaveSeconds" in w for w in s["workers"]), "it says what a leave takes")
+    takes = {w["worker"]: w.get("leaveSeconds") for w in status["workers"]}
+    assert takes == {0: None, 1: takes[1], 2: None} and takes[1] > 0, "two others hold what it holds"
+    group.until(lambda s: s["checkpoint"], "a save is begun")
+    group.worker(3)
+    status = group.ring((0, 1), (2, 1), (3, 1))
+    assert [e["world"] for e in status["events"] if e["event"] == "ringFormed"] == [3, 3], "one change of the two"
+    assert workers[1].wait() == 0, group.tail()
+    assert workers[1].last_word() == {"left": True}
+
+
 def test_all_leave_at_once_with_one_stop_and_a_checkpoint_and_come_back(pods):
     group = pods()
     workers, coordinator = begin(group, 3)

@@ -356,6 +356,8 @@ static void relieve(struct words *words)
     struct rdzv_event e = {.kind = RDZV_RELIEVE, .relief.stay = words_below(words, 6)};
     for (int i = words_below(words, WORKERS + 1); i > 0; i--) {
         e.relief.one[e.relief.count].worker = i - 1;
+        e.relief.one[e.relief.count].by = (enum rdzv_eased_by)((e.relief.stay + i) % 3);
+        e.relief.one[e.relief.count].left = (e.relief.stay + i) % 3 == EASED_BY_WILL ? i * 10 * RM_S : 0;
         e.relief.one[e.relief.count++].attempt = player[i - 1].attempt;
     }
     give(&e);

@@ -236,7 +236,10 @@ void notice_relieve(struct sim *sim)
         if (e.relief.count)
             continue;
         n->eased = n->eased || heard;
+        bool will = w % 2; /* as its Node says: what may come of that is no more, but for a save */
         e.relief.one[e.relief.count].worker = w;
+        e.relief.one[e.relief.count].by = will ? EASED_BY_WILL : EASED_BY_MAY;
+        e.relief.one[e.relief.count].left = will ? 60 * RM_S : 0;
         e.relief.one[e.relief.count++].attempt = n->attempt;
     }
     if (heard)

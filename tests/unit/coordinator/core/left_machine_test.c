@@ -211,7 +211,7 @@ Test(left_machine, whose_pod_is_deleted_goes_at_once_when_its_place_is_taken)
     play(&s, &e);
     comes(&s, 5);
     cr_assert(is_member(&s, 4) && is_member(&s, 5), "its machine alone is said to go: %s", str_text(&s.log));
-    e.relief.one[0].deleted = true;
+    e.relief.one[0].by = EASED_BY_DELETION;
     play(&s, &e);
     comes(&s, 6);
     cr_assert(is_let_go(&s, 4) && is_member(&s, 6), "%s", str_text(&s.log));

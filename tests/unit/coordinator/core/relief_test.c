@@ -1,5 +1,6 @@
 /* Workers whose machines may go, as whoever makes workers asks: each goes when another one has come in its
  * place. */
+#include "coordinator/core/rdzv_relief.h"
 #include "will_story.h"
 
 /* workers: a mask of those that are to go. */
@@ -11,6 +12,21 @@ static void ease(struct story *s, unsigned workers, int stay)
             continue;
         e.relief.one[e.relief.count].worker = w;
         e.relief.one[e.relief.count++].attempt = s->attempt[w];
+    }
+    play(s, &e);
+}
+
+/* As a Node says; left: of each of those, by its number, 0 for who stays. */
+static void node_says(struct story *s, const rm_time left[RM_WORKERS_MAX], int stay)
+{
+    struct rdzv_event e = {.kind = RDZV_RELIEVE, .relief = {.stay = stay}};
+    for (int w = 0; w < RM_WORKERS_MAX; w++) {
+        for (int will = 0; will < 2 && left[w]; will++) {
+            e.relief.one[e.relief.count].worker = w;
+            e.relief.one[e.relief.count].left = will ? left[w] : 0;
+            e.relief.one[e.relief.count].by = will ? EASED_BY_WILL : EASED_BY_MAY;
+            e.relief.one[e.relief.count++].attempt = s->attempt[w];
+        }
     }
     play(s, &e);
 }
@@ -185,12 +201,178 @@ Test(relief, another_process_under_that_number_is_not_meant)
 /* Whatever is asked: of one word comes no smaller ring. */
 Test(relief, no_word_makes_a_ring_smaller)
 {
+    static const rm_time all[RM_WORKERS_MAX] = {5 * RM_S, RM_S, 1};
+    for (int will = 0; will < 2; will++) {
+        struct story s;
+        three_train(&s, pods());
+        if (will)
+            node_says(&s, all, 0);
+        else
+            ease(&s, 7, 0);
+        passes(&s, 30 * RM_S);
+        cr_assert_eq(members(&s), 7, "%s", str_text(&s.log));
+        comes(&s, 3);
+        cr_assert_eq(s.st->world, 3, "%s", str_text(&s.log));
+        story_end(&s);
+    }
+}
+
+Test(relief, who_will_go_first_by_its_node_goes_first_and_before_one_that_may)
+{
+    static const rm_time left[RM_WORKERS_MAX] = {100 * RM_S, 60 * RM_S};
     struct story s;
     three_train(&s, pods());
-    ease(&s, 7, 0);
-    passes(&s, 30 * RM_S);
-    cr_assert_eq(members(&s), 7, "%s", str_text(&s.log));
+    struct rdzv_event e = {.kind = RDZV_RELIEVE, .relief = {.stay = 3}};
+    for (int w = 0; w < 3; w++) {
+        e.relief.one[w].worker = w;
+        e.relief.one[w].by = left[w] ? EASED_BY_WILL : EASED_BY_MAY;
+        e.relief.one[w].left = left[w];
+    }
+    e.relief.count = 3;
+    play(&s, &e);
     comes(&s, 3);
-    cr_assert_eq(s.st->world, 3, "%s", str_text(&s.log));
+    cr_assert_eq(members(&s), 1 | 4 | 8, "%x: %s", members(&s), str_text(&s.log));
+    cr_assert(said(&s, "its machine will go, as its Node says"), "%s", str_text(&s.log));
+    comes(&s, 4);
+    cr_assert_eq(members(&s), 4 | 8 | 16, "%x: %s", members(&s), str_text(&s.log));
+    comes(&s, 5);
+    cr_assert_eq(members(&s), 8 | 16 | 32, "%x: %s", members(&s), str_text(&s.log));
+    story_end(&s);
+}
+
+static int saves_ahead(const struct story *s)
+{
+    return times_said(s, " save g=1.1 step=0 parts=0");
+}
+
+Test(relief, the_first_word_of_a_node_that_goes_begins_a_save_and_the_same_word_again_does_not)
+{
+    static const rm_time one[RM_WORKERS_MAX] = {0, 300 * RM_S},
+                         two[RM_WORKERS_MAX] = {0, 230 * RM_S, 300 * RM_S};
+    struct story s;
+    struct rdzv_settings settings = pods();
+    settings.leave_unsaved = false;
+    three_train(&s, settings);
+    ease(&s, 2, 3);
+    cr_assert_eq(saves_ahead(&s), 0, "it only may go: %s", str_text(&s.log));
+    node_says(&s, one, 3);
+    cr_assert_eq(saves_ahead(&s), 1, "%s", str_text(&s.log));
+    for (int i = 0; i < 7; i++) {
+        passes(&s, 10 * RM_S);
+        node_says(&s, one, 3);
+    }
+    cr_assert_eq(saves_ahead(&s), 1, "%s", str_text(&s.log));
+    node_says(&s, two, 3);
+    cr_assert_eq(saves_ahead(&s), 2, "another machine, more than a minute later: %s", str_text(&s.log));
+    for (int i = 0; i < 4; i++)
+        node_says(&s, i % 2 ? two : one, 3);
+    cr_assert_eq(saves_ahead(&s), 2, "one a minute at most: %s", str_text(&s.log));
+    cr_assert_eq(members(&s), 7, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(relief, how_long_a_leave_takes_is_said_of_those_that_a_node_names)
+{
+    static const rm_time one[RM_WORKERS_MAX] = {0, 300 * RM_S},
+                         all[RM_WORKERS_MAX] = {300 * RM_S, 300 * RM_S, 300 * RM_S}, none[RM_WORKERS_MAX];
+    struct story s;
+    struct rdzv_settings settings = pods();
+    settings.leave_unsaved = false;
+    three_train(&s, settings);
+    const struct rdzv_worker *w = &s.st->worker[1];
+    cr_assert_eq(rdzv_relief_takes(s.st, w), RM_NEVER, "nobody tells of it");
+    ease(&s, 2, 3);
+    cr_assert_eq(rdzv_relief_takes(s.st, w), RM_NEVER, "it only may go");
+    node_says(&s, one, 3);
+    rm_time leave = rdzv_relief_takes(s.st, w);
+    cr_assert(leave > RM_S && leave < 10 * RM_S, "two others hold what it holds: %lld", (long long)leave);
+    struct rdzv_event e = {.kind = RDZV_RELIEVE, .relief = s.st->relief};
+    for (int i = 0; i < 3; i += 2)
+        e.relief.one[e.relief.count++].worker = i;
+    play(&s, &e);
+    cr_assert_eq(rdzv_relief_takes(s.st, w), -1, "they may go as well");
+    node_says(&s, all, 3);
+    cr_assert_eq(rdzv_relief_takes(s.st, w), -1, "all go, and what a save takes is not known");
+    s.st->save_speed = (struct rdzv_save_speed){.bytes = 3000, .writer = 100, .publisher = 300};
+    cr_assert_eq(rdzv_relief_takes(s.st, w), leave + 25 * RM_S,
+                 "10 s to write, 10 s to read it back, and a quarter");
+    node_says(&s, none, 3);
+    cr_assert_eq(rdzv_relief_takes(s.st, w), RM_NEVER, "it is withdrawn");
+    node_says(&s, one, 3);
+    passes(&s, 61 * RM_S);
+    cr_assert_eq(rdzv_relief_takes(s.st, w), RM_NEVER, "it was not said again for a minute");
+    story_end(&s);
+}
+
+static void is_ended(struct story *s, int w, rm_time grace)
+{
+    struct message m;
+    message_init(&m, MSG_LEAVING);
+    text_copy(m.leaving.reason, sizeof m.leaving.reason, "SIGTERM");
+    m.leaving.deadline = grace;
+    hear(s, w, &m);
+}
+
+/* As its pod is deleted when that much is left. */
+Test(relief, who_is_told_to_end_on_a_machine_that_goes_has_no_more_time_than_that)
+{
+    static const struct {
+        rm_time node, grace, is;
+        bool measured;
+    } cases[] = {
+        {50 * RM_S, 115 * RM_S, 50 * RM_S, true},
+        {50 * RM_S, 40 * RM_S, 40 * RM_S, true},
+        {50 * RM_S, 115 * RM_S, 115 * RM_S, false},
+        {0, 115 * RM_S, 115 * RM_S, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const rm_time left[RM_WORKERS_MAX] = {0, cases[i].node};
+        struct story s;
+        struct rdzv_settings settings = pods();
+        settings.leave_unsaved = false;
+        three_train(&s, settings);
+        if (cases[i].measured)
+            s.st->save_speed = (struct rdzv_save_speed){.bytes = 3000, .writer = 100, .publisher = 300};
+        node_says(&s, left, 3);
+        is_ended(&s, 1, cases[i].grace);
+        cr_assert_eq(s.st->worker[1].leave_until - s.now, cases[i].is, "case %zu: %lld", i,
+                     (long long)(s.st->worker[1].leave_until - s.now));
+        story_end(&s);
+    }
+}
+
+/* Nor is what it holds given up by a lie. */
+Test(relief, a_lie_leaves_who_is_told_to_end_the_time_to_save)
+{
+    static const rm_time left[RM_WORKERS_MAX] = {0, RM_S};
+    struct story s;
+    struct rdzv_settings settings = pods();
+    settings.leave_unsaved = false;
+    three_train(&s, settings);
+    s.st->save_speed = (struct rdzv_save_speed){.bytes = 3000, .writer = 100, .publisher = 300};
+    node_says(&s, left, 3);
+    is_ended(&s, 1, 115 * RM_S);
+    cr_assert_geq(s.st->worker[1].leave_until - s.now, 25 * RM_S, "%lld",
+                  (long long)(s.st->worker[1].leave_until - s.now));
+    story_end(&s);
+}
+
+/* A number that no worker has, and one beyond the last. */
+Test(relief, of_whom_nobody_knows_nothing_comes)
+{
+    struct rdzv_event e = {.kind = RDZV_RELIEVE, .relief = {.stay = 3, .count = 2}};
+    struct story s;
+    struct rdzv_settings settings = pods();
+    settings.leave_unsaved = false;
+    three_train(&s, settings);
+    for (int i = 0; i < 2; i++) {
+        e.relief.one[i].worker = i ? 999999999 : 7;
+        e.relief.one[i].by = EASED_BY_WILL;
+        e.relief.one[i].left = 99999 * RM_S;
+    }
+    play(&s, &e);
+    passes(&s, 10 * RM_S);
+    cr_assert_eq(saves_ahead(&s), 0, "%s", str_text(&s.log));
+    cr_assert_eq(members(&s), 7, "%s", str_text(&s.log));
     story_end(&s);
 }

@@ -10,9 +10,12 @@ static void print(const struct query *q, char *out, size_t size)
     int n = snprintf(out, size, "%" PRId64, q->after);
     if (q->relieves)
         n += snprintf(out + n, size - (size_t)n, " stay %d:", q->relief.stay);
-    for (int i = 0; i < q->relief.count; i++)
+    for (int i = 0; i < q->relief.count; i++) {
         n += snprintf(out + n, size - (size_t)n, " %d.%d%s", q->relief.one[i].worker,
-                      q->relief.one[i].attempt, q->relief.one[i].deleted ? " deleted" : "");
+                      q->relief.one[i].attempt, q->relief.one[i].by == EASED_BY_DELETION ? " deleted" : "");
+        if (q->relief.one[i].by == EASED_BY_WILL)
+            n += snprintf(out + n, size - (size_t)n, " will %" PRId64, q->relief.one[i].left / RM_S);
+    }
 }
 
 Test(query, what_is_not_as_it_should_be_is_as_if_it_were_absent)
@@ -36,6 +39,14 @@ Test(query, what_is_not_as_it_should_be_is_as_if_it_were_absent)
         {"relieve=&deleted=5.1&stay=3", "-1 stay 3: 5.1 deleted"},
         {"relieve=2.1&deleted=4.1,5.2&stay=3", "-1 stay 3: 2.1 4.1 deleted 5.2 deleted"},
         {"relieve=2.1&deleted=4.1,5&stay=3", "-1 stay 3: 2.1"},
+        {"relieve=2.1&will=2.1.110&stay=3", "-1 stay 3: 2.1 2.1 will 110"},
+        {"will=2.1.110,3.2.0&relieve=2.1,3.2", "-1 stay 0: 2.1 will 110 3.2 will 0 2.1 3.2"},
+        {"relieve=2.1&will=2.1&stay=3", "-1 stay 3: 2.1"},
+        {"relieve=2.1&will=2.1.&stay=3", "-1 stay 3: 2.1"},
+        {"relieve=2.1&will=2.1.110.4&stay=3", "-1 stay 3: 2.1"},
+        {"relieve=2.1&will=2.1.110,&stay=3", "-1 stay 3: 2.1"},
+        {"relieve=2.1&will=2.1.100000&stay=3", "-1 stay 3: 2.1"},
+        {"will=2.1.110&stay=3", "-1"},
         {"deleted=5.1&stay=3", "-1"},
         {"after=17&stay=3", "17"},
         {"relieve=2", "-1"},
@@ -59,9 +70,9 @@ Test(query, what_is_not_as_it_should_be_is_as_if_it_were_absent)
 
 Test(query, more_workers_than_there_can_be_are_no_word)
 {
-    char text[RM_WORKERS_MAX * 8 + 32] = "relieve=0.1";
+    char text[RDZV_EASED_MAX * 8 + 32] = "relieve=0.1";
     struct query q;
-    for (int i = 1; i <= RM_WORKERS_MAX; i++) {
+    for (int i = 1; i <= RDZV_EASED_MAX; i++) {
         query_read(text, &q);
         cr_assert_eq(q.relief.count, i);
         snprintf(text + strlen(text), 8, ",%d.1", i);

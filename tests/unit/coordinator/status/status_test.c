@@ -757,6 +757,33 @@ Test(history, who_was_given_notice_is_shown_with_it_and_others_without)
     dismiss(&w);
 }
 
+/* How long its leave takes, for who asks. */
+Test(history, who_is_said_to_go_by_its_node_is_shown_with_the_time_of_its_leave)
+{
+    struct watch w;
+    struct status_page read = {.fenced = true};
+    struct rdzv_event e = {.kind = RDZV_RELIEVE, .relief = {.stay = 3, .count = 1}};
+    arrange(&w);
+    train_three(&w);
+    e.relief.one[0].worker = 1;
+    e.relief.one[0].attempt = w.s.st->worker[1].attempt;
+    e.relief.one[0].by = EASED_BY_WILL;
+    e.relief.one[0].left = 100 * RM_S;
+    play(&w.s, &e);
+    status_read_page(&read, page(&w));
+    cr_assert_not(read.workers.worker[0].told);
+    cr_assert_null(js_get(js_at(js_get(w.page, "workers"), 0), "leaveSeconds"));
+    cr_assert(read.workers.worker[1].told);
+    cr_assert(read.workers.worker[1].leave_seconds > 1 && read.workers.worker[1].leave_seconds < 10, "%g",
+              read.workers.worker[1].leave_seconds);
+    e.relief.count = 0;
+    play(&w.s, &e);
+    read = (struct status_page){.fenced = true};
+    status_read_page(&read, page(&w));
+    cr_assert_not(read.workers.worker[1].told, "it is withdrawn");
+    dismiss(&w);
+}
+
 Test(history, a_notice_that_is_no_object_is_none)
 {
     static const char *const bad[] = {"null", "7", "\"will\"", "[]"};

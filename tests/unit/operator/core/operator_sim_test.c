@@ -235,30 +235,52 @@ Test(operator_sim, warnings_alone_never_cost_a_place, .timeout = 300)
 
 static void crash_now_and_then(struct run *r);
 
-/* All three are needed. Machines will go by taints alone, and don't after all: who is there stays until
- * another one trains in its place. */
+/* Machines will go by taints alone, and don't after all: who is there stays until another one trains in its
+ * place. Whether others were made. */
+static bool play_taints(struct run *r)
+{
+    r->w->mixed = r->w->sidecars = r->w->single = r->w->spot = false;
+    for (int i = 0; i < ROUNDS && world_training(r->w) < 3; i++)
+        turn(r, false);
+    int creates = r->w->creates;
+    for (int i = 0; i < 2 * ROUNDS; i++) {
+        r->w->step = 0;
+        if (i < ROUNDS && chance(r, 5))
+            world_taint(r->w, (int)world_draw(r->w, 3), chance(r, 70));
+        crash_now_and_then(r);
+        cr_assert_geq(world_training(r->w), 3, "seed %llu, round %d: %s", (unsigned long long)r->seed, i,
+                      r->w->truth.job.status);
+    }
+    return r->w->creates > creates;
+}
+
 Test(operator_sim, taints_alone_never_cost_a_place_that_is_needed, .timeout = 300)
 {
     int moved = 0;
     for (uint64_t seed = 1; seed <= MIXED; seed++) {
         struct run r = begin(seed);
-        r.w->mixed = r.w->sidecars = r.w->single = r.w->spot = false;
         r.w->truth.job.min = 3;
-        for (int i = 0; i < ROUNDS && world_training(r.w) < 3; i++)
-            turn(&r, false);
-        int creates = r.w->creates;
-        for (int i = 0; i < 2 * ROUNDS; i++) {
-            r.w->step = 0;
-            if (i < ROUNDS && chance(&r, 5))
-                world_taint(r.w, (int)world_draw(r.w, 3), chance(&r, 70));
-            crash_now_and_then(&r);
-            cr_assert_geq(world_training(r.w), 3, "seed %llu, round %d: %s", (unsigned long long)seed, i,
-                          r.w->truth.job.status);
-        }
-        moved += r.w->creates > creates;
+        moved += play_taints(&r);
         end(&r);
     }
     cr_assert_gt(moved, MIXED / 2, "machines with workers are among those that will go");
+}
+
+/* Two would be enough. Who comes trains at once, or waits beside the ring until its coordinator, which was
+ * asked, takes it in and lets the other one go. */
+Test(operator_sim, nor_one_that_another_worker_can_take_first, .timeout = 300)
+{
+    int moved = 0, told = 0;
+    for (uint64_t seed = 1; seed <= MIXED; seed++) {
+        struct run r = begin(seed);
+        r.w->truth.job.min = 2;
+        r.w->beside = seed % 2;
+        moved += play_taints(&r);
+        told += r.w->told_will;
+        end(&r);
+    }
+    cr_assert_gt(moved, MIXED / 2, "machines with workers are among those that will go");
+    cr_assert_gt(told, MIXED / 2, "coordinators are told of them");
 }
 
 static void crash_now_and_then(struct run *r)

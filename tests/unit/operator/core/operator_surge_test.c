@@ -3,45 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cast.h"
 #include "common/wire/json.h"
 #include "operator/core/pod.h"
-
-static struct op_slot *slot(struct cast *c, int index)
-{
-    return &c->job.status.workers.slot[index];
-}
-
-static void cordon(struct cast *c, int node)
-{
-    text_copy(c->node[node].may_leave, sizeof c->node[node].may_leave, "is cordoned");
-}
-
-/* It says hello to its coordinator. */
-static void arrives(struct cast *c, int index, bool in_ring)
-{
-    struct coordinator_view *view = &c->coordinator;
-    int attempt = slot(c, index)->attempt;
-    view->worker[view->workers_count++] =
-        (struct op_present){.worker = index, .attempt = attempt, .in_ring = in_ring, .waits = !in_ring};
-    if (in_ring)
-        view->member[view->ring_size++] = (struct op_member){.worker = index, .attempt = attempt};
-}
-
-/* The pod that was asked for is there, and its worker with it. */
-static void comes(struct cast *c, int index, bool in_ring)
-{
-    cast_pod(c, OP_WORKER, index, slot(c, index)->attempt);
-    arrives(c, index, in_ring);
-}
-
-/* Its coordinator has let it go. */
-static void leaves(struct cast *c, int index)
-{
-    struct pod_view *pod = cast_worker(c, index);
-    pod->phase = OP_SUCCEEDED;
-    pod->terminated = pod->left = true;
-}
+#include "surge_cast.h"
 
 /* Three train; worker 2, on a machine that may go now, has a replacement on its way. */
 static struct cast *with_one_more(const char *changes)
@@ -51,14 +15,6 @@ static struct cast *with_one_more(const char *changes)
     cast_settle(c);
     cr_assert_eq(slot(c, 3)->state, OP_SLOT_WANTED, "one more is wanted");
     return c;
-}
-
-static void all_stay(struct cast *c)
-{
-    cast_settle(c);
-    cast_settle(c);
-    for (int i = 0; i < 3; i++)
-        cr_assert_eq(slot(c, i)->state, OP_SLOT_PRESENT, "worker %d stays", i);
 }
 
 /* As if the API server had never had it. */
@@ -142,16 +98,6 @@ Test(operator_surge, what_its_coordinator_was_told_counts_like_a_word_of_the_nod
     cast_free(c);
 }
 
-static int told_so(struct cast *c, const char *reason, const char *note)
-{
-    int count = 0;
-    struct op_plan *plan = cast_plan(c);
-    for (int i = 0; i < plan->events_count; i++)
-        count += !strcmp(plan->event[i].reason, reason) && !strcmp(plan->event[i].note, note);
-    plan_free(plan);
-    return count;
-}
-
 Test(operator_surge, a_word_of_its_node_is_told_once_and_so_is_its_end)
 {
     static const char may[] = "worker 2: its machine may go: node-2 has the taint karpenter.sh/disrupted";
@@ -233,13 +179,6 @@ Test(operator_surge, by_its_machines_own_word_nobody_is_relieved_who_has_not_had
     }
 }
 
-static void taint(struct cast *c, int node, int64_t lead_ms)
-{
-    text_copy(c->node[node].leave, sizeof c->node[node].leave,
-              "has the taint aws-node-termination-handler/spot-itn");
-    c->node[node].lead_ms = lead_ms;
-}
-
 /* Three train, of at least three. */
 Test(operator_surge, by_a_taint_alone_nobody_leaves_at_once_where_fewer_than_min_would_be_left)
 {
@@ -280,14 +219,7 @@ Test(operator_surge,
         cr_assert_eq(slot(c, 2)->state, OP_SLOT_ENDED, "%d", deleted);
         cast_free(c);
     }
-    struct cast *c = cast_training("{}");
-    taint(c, 2, lead_ms);
-    cast_settle(c);
-    cr_assert_eq(slot(c, 2)->state, OP_SLOT_ENDED, "two are enough");
-    cast_free(c);
 }
-
-static const int64_t second_ms = 1000;
 
 static bool tells_will(struct cast *c)
 {
@@ -306,12 +238,6 @@ static struct cast *all_needed(bool cordoned, int64_t lead_ms)
         taint(c, 2, lead_ms);
     cast_settle(c);
     return c;
-}
-
-static void later(struct cast *c, int64_t ms)
-{
-    c->now_ms += ms;
-    c->answered_ms = c->now_ms;
 }
 
 Test(operator_surge, a_word_that_becomes_surer_is_told_anew_and_its_time_counts_from_then_on)
@@ -418,11 +344,6 @@ Test(operator_surge, a_taint_that_is_taken_back_is_no_end_of_what_its_metadata_s
     cast_settle(c);
     cr_assert_not(slot(c, 2)->told_ms);
     cast_free(c);
-}
-
-static void will_go(struct cast *c, int worker)
-{
-    c->coordinator.worker[worker].will_go = true;
 }
 
 Test(operator_surge,

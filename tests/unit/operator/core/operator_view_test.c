@@ -510,6 +510,28 @@ Test(operator_view, a_notice_is_a_sentence_with_what_is_left_where_that_is_known
           "worker 3: azure-scheduled-event has withdrawn its notice (maintenance)");
 }
 
+Test(operator_view, how_long_a_leave_takes_is_known_where_that_is_said)
+{
+    static const struct {
+        const char *member;
+        int64_t ms;
+    } rows[] = {{"", 0},
+                {",\"leaveSeconds\":null", 0},
+                {",\"leaveSeconds\":6.5", 6500},
+                {",\"leaveSeconds\":-1", 0},
+                {",\"leaveSeconds\":\"x\"", 0},
+                {",\"leaveSeconds\":1e300", 86400000}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        static struct coordinator_view view;
+        struct error err = {0};
+        char text[200];
+        snprintf(text, sizeof text, "{\"workers\":[{\"worker\":3,\"attempt\":2%s}]}", rows[i].member);
+        cr_assert_eq(coordinator_read(text, strlen(text), &view, &err), 0, "%s", err.text);
+        cr_assert_eq(view.worker[0].leave_ms, rows[i].ms, "%s: %lld", rows[i].member,
+                     (long long)view.worker[0].leave_ms);
+    }
+}
+
 /* Its operator was upgraded as it was being stopped for good. */
 Test(operator_view, the_former_name_of_the_condition_stopping_is_still_read)
 {

@@ -73,6 +73,7 @@ struct world {
     bool idles;    /* it has cost.idleAfter */
     bool beside;   /* who comes waits beside the ring until the coordinator makes another one */
     char relief[OP_RELIEF_MAX]; /* what it was asked last */
+    int told_will;              /* so often that named machines that will go */
     bool single;                /* no node takes more than one worker, or one that is not to be put on it */
     int refused, hung, fell, idled;
     bool lies;           /* node-0 tells each worker on it, again and again, that it may go */

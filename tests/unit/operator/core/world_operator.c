@@ -309,6 +309,7 @@ void process_reconcile(struct world *w, struct process *o, int die_before, bool 
     op_memo_metered(&o->memo, &job, plan);
     if (*plan->poll_ip)
         text_copy(w->relief, sizeof w->relief, plan->relief);
+    w->told_will += *plan->poll_ip && strstr(plan->relief, "&will=");
     int done = 0, code = 0;
     for (; done < plan->actions_count && done != die_before && (code == 0 || code == 409 || code == 404);
          done++) {
