@@ -139,7 +139,7 @@ ASKED = [
     "tools/store_faults --to 1000", "tools/store_faults --from 1 --to 150",
     "RINGMASTER_BIN=build/test/bin tools/store_faults --from 1 --to 1000 --jobs 16",
     "tools/bench recovery", "tools/bench train", "tools/bench checkpoint", "tools/bench store", "tools/bench elastic --python P", "tools/bench elastic --python P --save-every 50", "tools/bench ring", "tools/bench slow",
-    "tools/bench gpu", "tools/bench spot", "tools/bench spot --trace FILE", "tools/bench spot --hours 24", "tools/bench spot --only notices", "tools/bench spot --only notices --notices 40",
+    "tools/bench gpu", "tools/bench spot", "tools/bench spot --trace FILE...", "tools/bench spot --only notices", "tools/bench spot --only notices --notices 40",
     "tools/bench spot --only policy --hours 24", "tools/bench spot --only policy --hours 24 --trace FILE...", "tools/bench spot --only meter --hours 24 --trace FILE...",
     "tools/bench spot --only meter", "tools/bench spot --only meter --hours 24",
     "tools/bench spot --only processes", "tools/bench spot --only processes --python P", "tools/bench spot --only calm", "tools/bench spot --only calm --calm 4",
