@@ -187,7 +187,7 @@ static bool is_welcome(struct contact *contact)
     return true;
 }
 
-static void refuse(struct contact *contact)
+static void refuse_stranger(struct contact *contact)
 {
     ws_close(contact->conn, "someone else's coordinator");
     no_stage(contact);
@@ -200,7 +200,7 @@ static void sealed(struct contact *contact, const char *frame, size_t length)
     size_t text_length = 0;
     struct error err;
     if (session_open(&contact->session, frame, length, &text, &text_length, &err) < 0) {
-        refuse(contact);
+        refuse_stranger(contact);
         return;
     }
     if (message_read(contact->message, text, text_length, &err) < 0) {
@@ -209,7 +209,7 @@ static void sealed(struct contact *contact, const char *frame, size_t length)
         return;
     }
     if (contact->stage == STAGE_SAID_HELLO && !is_welcome(contact))
-        refuse(contact);
+        refuse_stranger(contact);
     else
         contact->options.heard(contact->options.ctx, contact->message);
 }

@@ -1,3 +1,5 @@
+/* Puts the questions of common/notice/watch.h to a machine's metadata over HTTP, for the listener of a worker
+ * and for the agent of a node, and tells them of each new revision. */
 #include "agent/notice/metadata_watch.h"
 
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* Names and ranks what sources say of a machine's end, and makes one notice of several: for who listens, in
+ * agent/notice and agent/core, and for the operator, which reads taints. */
 #include "common/notice/notice.h"
 
 #include <string.h>

@@ -521,7 +521,7 @@ static const char *how_it_ends(const struct planner *p)
 /* Once: what was spent stands still from then on. */
 static void tell_suspended(struct planner *p, const char *budget)
 {
-    RM_ASSERT(p->mode == OP_SUSPEND, "a job is suspended in mode %d", (int)p->mode);
+    RM_ASSERT(p->mode == OP_SUSPEND, "a job is suspended in mode %s", plan_mode_name(p));
     if (condition_is(p->stored, OP_SUSPENDED))
         return;
     if (p->job->suspend)
