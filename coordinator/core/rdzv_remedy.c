@@ -138,11 +138,7 @@ static void form_with_others(const struct turn *turn, const struct rdzv_worker *
     RM_ASSERT(stuck->rank >= 0, "worker %d holds up a ring, and is in none", rdzv_index(st, stuck));
     rdzv_say(st, "others are well: worker %d: %s", rdzv_index(st, stuck), stuck->writing.why);
     rdzv_recovery_begin(turn, CAUSE_RING_ERROR, NULL);
-    rdzv_quiesce(turn, STOP_NOW);
-    for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        struct rdzv_worker *w = &st->worker[i];
-        w->must_stop = w->must_stop || waits_outside(st, w);
-    }
+    rdzv_quiesce_for_all(turn);
 }
 
 /* Its trainer waits for memory that a call is about which does not return, and the ring for its trainer.

@@ -239,13 +239,14 @@ static bool a_writer_is_gone(const struct rdzv *st)
     return false;
 }
 
-/* Too few were here, so what they hold was to be saved before anything else. One of them can't, and by now
- * enough others have come: they get that state from it, and nobody waits for its store. */
+/* Too few were here, so what they hold was to be saved before anything else. One of them can't, or the time
+ * for that is over, and by now enough others have come: they get that state from memory, and nobody waits for
+ * its store, nor ends. */
 static bool is_needless(const struct rdzv *st)
 {
     RM_ASSERT(st->state == RDZV_SAVING && st->save.count > 0, "step %" PRId64 " is saved by %d in state %s",
               st->save.step, st->save.count, rdzv_state_name(st->state));
-    bool fails = false;
+    bool fails = st->accounted >= rdzv_save_gives_up_at(st);
     for (int i = 0; i < st->save.count; i++) {
         const struct rdzv_trouble *t = &st->worker[st->save.worker[i]].writing;
         fails = fails || (t->times > 0 && t->where == FAULT_IN_SAVE);
@@ -267,13 +268,13 @@ void rdzv_settle_saving(const struct turn *turn)
             rdzv_move(turn, RDZV_GATHERING);
         return;
     }
-    if (rdzv_save_gives_up(turn))
-        return;
     if (is_needless(st)) {
         rdzv_say(st, "enough workers are here without the one that can't save step %" PRId64, st->save.step);
-        rdzv_quiesce(turn, STOP_NOW);
+        rdzv_quiesce_for_all(turn);
         return;
     }
+    if (rdzv_save_gives_up(turn))
+        return;
     rdzv_name_publishers(turn);
     bool anew = (st->save_again && turn->now >= st->save_again_at) || a_writer_is_gone(st);
     if (anew && rdzv_save_begin(turn, &st->save_state, st->save.final))

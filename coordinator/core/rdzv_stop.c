@@ -138,6 +138,18 @@ void rdzv_quiesce(const struct turn *turn, enum msg_stop_at at)
     quiesce(turn, at, at == STOP_NOW);
 }
 
+void rdzv_quiesce_for_all(const struct turn *turn)
+{
+    struct rdzv *st = turn->st;
+    quiesce(turn, STOP_NOW, true);
+    RM_ASSERT(st->state == RDZV_QUIESCING, "all are waited for in state %s", rdzv_state_name(st->state));
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        bool here = w->presence == PRESENT && w->trainer_pid && !w->released && !w->leaving;
+        w->must_stop = w->must_stop || here;
+    }
+}
+
 void rdzv_quiesce_on(const struct turn *turn)
 {
     quiesce(turn, STOP_NOW, false);

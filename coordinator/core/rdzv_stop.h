@@ -8,6 +8,8 @@
  * Who is away when all stop at once is lost, but with a program, whose processes may live there: it is waited
  * for until lostAfter. */
 void rdzv_quiesce(const struct turn *turn, enum msg_stop_at at);
+/* At once, for the sake of those outside of the ring: their answers are waited for, too. */
+void rdzv_quiesce_for_all(const struct turn *turn);
 /* The same at once for a ring that a predecessor was about to stop, as it seems: nobody is lost, so that a
  * program's processes have the time that they were given. */
 void rdzv_quiesce_on(const struct turn *turn);

@@ -59,6 +59,35 @@ Test(stuck, nor_is_it_in_pods)
     go_on_without_it(&s);
 }
 
+/* That one's call may not return either, and nobody has said so yet. */
+Test(stuck, nor_does_a_run_end_as_its_store_is_away_for_long_when_enough_have_come)
+{
+    struct story s;
+    struct message m;
+    struct rdzv_settings settings = patient(2);
+    settings.join_window = 2 * RM_S;
+    story_begin(&s, settings);
+    expect_workers(&s, 7);
+    hello(&s, 0, 45);
+    stopped(&s, 0, 45, 45);
+    message_init(&m, MSG_SAVE_WAITS);
+    m.save_waits.step = 45;
+    text_copy(m.save_waits.why, sizeof m.save_waits.why, "the store does not answer");
+    hear(&s, 0, &m);
+    comes(&s, 1);
+    comes(&s, 2);
+    they_live_on(&s, 3, 590);
+    cr_assert_eq(rdzv_state(s.st), RDZV_SAVING, "%s", rdzv_why(s.st));
+    for (int i = 0; i < 40 && rdzv_state(s.st) == RDZV_SAVING; i++)
+        they_live_on(&s, 3, 1);
+    cr_assert_eq(s.ended, -1, "%s", rdzv_why(s.st));
+    for (int w = 0; w < 3; w++)
+        stopped(&s, w, w ? -1 : 45, w ? -1 : 45);
+    they_live_on(&s, 3, 1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s\n%s", rdzv_why(s.st), str_text(&s.log));
+    story_end(&s);
+}
+
 Test(stuck, what_a_job_ends_with_is_waited_for_whoever_comes)
 {
     struct story s;
