@@ -706,6 +706,7 @@ void replay_moment(struct sim *sim, int moment, bool now);
 void replay_ends(struct sim *sim, int node, bool by_itself); /* who was told */
 void replay_over(struct sim *sim);
 rm_time replay_lanes(const struct sim *sim, const struct trainer *t);
+rm_time replay_step_of_one(const struct sim *sim); /* the longest there is */
 
 /* ---- sim_saves.c ---- */
 void saves_draw(struct sim *sim);

@@ -17,8 +17,9 @@ static rm_time well_for(const struct sim *sim)
     rm_time starts = sim->settings.start_timeout + behind_start;
     rm_time answers = TWO_HANG_FORMINGS * sim->settings.form_timeout;
     rm_time longest = starts > answers ? starts : answers;
-    return longest > bound_least && !sim->replay ? longest
-                                                 : bound_least; /* a trace has a long startTimeout */
+    if (sim->replay) /* a trace has a long startTimeout, and steps that are as long as it says */
+        return bound_least + replay_step_of_one(sim);
+    return longest > bound_least ? longest : bound_least;
 }
 
 /* Of a pair between which nothing arrives two rings show it, each of which is waited for: for the step, and

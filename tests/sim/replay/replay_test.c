@@ -143,3 +143,21 @@ Test(replay, who_is_told_before_a_job_has_made_a_step_is_out_behind_the_first_on
     cr_assert_eq(ret.out, 1, "it is taken along");
     cr_assert_eq(ret.back, 0);
 }
+
+/* One machine alone takes 64 s for a step. */
+Test(replay, a_step_that_is_as_long_as_the_trace_says_is_no_standstill)
+{
+    struct error err = {0};
+    struct replay *r = read_text("0 4\n200 1\n1000 1\n", &err);
+    struct sim *sim = sim_new();
+    cr_assert(r && sim, "%s", err.text);
+    r->least = 1;
+    r->lanes = 64;
+    r->lane = RM_S;
+    r->start = r->save = r->load = 5 * RM_S;
+    sim->replay = r;
+    cr_assert(sim_run(sim, 1), "%s", sim->violation);
+    cr_assert_geq(r->ret.steps, 20);
+    sim_free(sim);
+    free(r);
+}
