@@ -185,10 +185,17 @@ static void conn_end(struct ws_conn *conn, const char *why)
         conn->wsi = NULL;
 }
 
-static void conn_opened(struct ws_conn *conn)
+/* What goes out in two parts, as an answer's head and body do, is not held back until the other side has
+ * acknowledged the first one, for which it may take 40 ms. */
+static void send_at_once(const struct ws_conn *conn)
 {
     int one = 1;
     setsockopt(lws_get_socket_fd(conn->wsi), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+}
+
+static void conn_opened(struct ws_conn *conn)
+{
+    send_at_once(conn);
     conn->opened = true;
     conn->ws->options.opened(conn->ws->options.ctx, conn);
 }
@@ -303,6 +310,7 @@ static int http_asked(struct ws_conn *conn, const char *path)
     if (lws_hdr_copy(conn->wsi, conn->accept, sizeof conn->accept, WSI_TOKEN_HTTP_ACCEPT) <= 0)
         *conn->accept = 0;
     text_copy(conn->path, sizeof conn->path, path);
+    send_at_once(conn);
     conn->asked = loop_now(conn->ws->loop);
     bool answered = get_ask(conn);
     if (!answered)
