@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,10 @@ import launch_test
 import pod_rig
 import rig
 from snapshot_test import PROGRAMS, STANDIN
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from metadata_rig.server import Metadata, iso  # noqa: E402  (its folder is on the path only now)
 
 COUNTER = launch_test.PROGRAMS / "frozen_counter.py"
 
@@ -173,6 +178,23 @@ def test_who_is_told_to_go_freezes_and_the_next_pod_counts_on_with_the_next_numb
     assert in_order(first.numbers() + second.numbers()), "none is left out, and none is there twice"
     third = goes_on(group, 1, attempt=3)
     assert third.numbers()[0] == second.numbers()[0]
+
+
+@by_the_standin
+def test_a_machine_that_may_go_costs_a_frozen_program_nothing_and_one_that_will_go_is_left_with_a_snapshot(frozen, tmp_path):
+    with Metadata("aws") as aws:
+        group = frozen()
+        first, _ = begin(group, env={"RINGMASTER_METADATA": aws.url})
+        aws.put("events/recommendations/rebalance", json.dumps({"noticeTime": iso(time.time())}))
+        status = group.until(lambda s: s["workers"][0].get("notice"), "what may come is told")
+        assert status["workers"][0]["notice"]["certainty"] == "may", status
+        first.until_number(first.numbers()[-1] + 20)
+        assert not published(tmp_path), "nothing is given up for that"
+        aws.reclaim(60)
+        assert first.wait() == 0 and first.last_word() == {"left": True}, group.tail()
+        assert published(tmp_path) == [1]
+        second = goes_on(group, 1)
+        assert in_order(first.numbers() + second.numbers()), "none is left out, and none is there twice"
 
 
 def test_who_could_not_be_brought_back_is_tried_again_in_the_same_pod_with_its_own_number(frozen, tool, tmp_path):

@@ -19,6 +19,10 @@ import pod_rig
 import rig
 from launch_test import check_ended, generations, ledger, nobody_met_an_older_one
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from metadata_rig.server import Metadata  # noqa: E402  (its folder is on the path only now)
+
 pytestmark = pytest.mark.skipif(not pod_rig.can_be(), reason="no mount namespaces to be had here")
 
 ALL = [(0, 1), (1, 1), (2, 1)]
@@ -103,6 +107,25 @@ def test_a_program_runs_in_pods_to_its_end_and_nothing_is_stored(pods, tmp_path)
         assert {name for name in seen if name.startswith("RINGMASTER_")} == {"RINGMASTER_HOSTS", "RINGMASTER_GENERATION", "RINGMASTER_SOCKET"}
     assert restart_counts(tmp_path) == [0]
     assert "checkpoint" not in json.loads(group.spec.read_text())["spec"]
+
+
+def test_a_notice_costs_a_program_one_start_anew_in_which_another_worker_has_the_leavers_place(pods, tmp_path):
+    """Nobody sends a signal; who goes is there until who comes is."""
+    with Metadata("aws") as aws:
+        group = pods(8)
+        workers = [group.worker(index, env={"RINGMASTER_METADATA": aws.url} if index == 1 else None) for index in range(3)]
+        coordinator = group.coordinator()
+        group.ring(*ALL)
+        until_started(tmp_path, 1, 3)
+        rig.until(lambda: "notices are heard" in workers[1].text(), "it knows what its machine is told", rig.DEADLINE_S)
+        aws.reclaim(100)
+        group.until(lambda s: next(w for w in s["workers"] if w["worker"] == 1).get("notice"), "it is told")
+        group.worker(3)
+        assert workers[1].wait() == 0 and workers[1].last_word() == {"left": True}, group.tail()
+        status = group.ring((0, 1), (2, 1), (3, 1))
+        assert status["ring"]["begun"] == 2 and status["lost"] == [] and status["failures"] == 0, status
+        check_complete(group, coordinator, tmp_path, 3)
+        assert restart_counts(tmp_path) == [0, 1]
 
 
 def test_a_worker_that_vanishes_starts_the_others_anew_and_its_next_attempt_joins(pods, tmp_path):
