@@ -101,12 +101,13 @@ def restarts_are(status, **wanted):
 
 
 def ended_well(training, weights):
-    """The job's last status: the weights, and a checkpoint that is described."""
+    """The job's last status: the weights, a checkpoint that is described, and time of which all is accounted for."""
     status = training.finish()
     assert status["result"]["weightsSha256"] == weights
     assert status["checkpoint"]["step"] == STEPS and status["checkpoint"]["uri"].endswith("/final"), status["checkpoint"]
     assert status["checkpoint"]["bytes"] > 0 and status["checkpoint"]["savedTime"], status["checkpoint"]
     assert status["columns"]["progress"] == "100%" and status["progress"]["loss"], status
+    node_rig.check_time(status)
     return status
 
 

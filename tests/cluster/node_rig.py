@@ -1,5 +1,6 @@
 """Whole jobs on the node tier: the operator as its chart installs it, an object store as a pod, TrainingJobs that are watched and harmed."""
 
+import datetime
 import hashlib
 import json
 
@@ -145,6 +146,14 @@ def run_events(kubectl, name, text, secret, node=1, arguments=()):
     said = kubectl("logs", name)
     assert ended["status"]["phase"] == "Succeeded", said[-3000:]
     return [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+
+
+def check_time(status):
+    """The classes of a job's time come to all of it, whoever coordinated it; instants are told in whole seconds."""
+    begun, ended = (datetime.datetime.fromisoformat(status[name].replace("Z", "+00:00")) for name in ("startTime", "completionTime"))
+    wall = (ended - begun).total_seconds()
+    accounted = sum(seconds for name, seconds in status["goodput"].items() if name.endswith("Seconds"))
+    assert abs(accounted - wall) <= max(1, 0.01 * wall), (accounted, wall, status["goodput"])
 
 
 class Training:
