@@ -90,8 +90,8 @@ def checkpoint(bench):
     run = bench.run(SAVES)
     at = {e["step"]: e["time"] for e in run.of("step")}
     saved = {e["step"]: e["time"] for e in run.of("checkpointSaved")}
-    return {"the same, saved: the step of the snapshot and the next": at[13] - at[11],
-            "the same, saved: from that step until it is published": saved[12] - at[12]}
+    return {"19 million parameters, fp32, exact, half the sequences, saved: the step of the snapshot and the next": at[13] - at[11],
+            "the same: from that step until it is published": saved[12] - at[12]}
 
 
 def sums(bench):

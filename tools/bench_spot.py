@@ -229,8 +229,8 @@ def process_lines(name, moments, ours, theirs, spot, on_demand):
     if isinstance(theirs, str):
         return [*lines, "", theirs]
     ratios = [one.share() / theirs.share() if theirs.steps else float("inf") for one in ours]
-    return [*lines, "", "Of its undisturbed steps Ringmaster keeps " + ", ".join(f"{ratio:.2f} times what torchrun keeps where its workers are "
-                                                                           f"{'told' if 'SIGTERM' in one.who else 'killed'}" for one, ratio in zip(ours, ratios)) + "."]
+    kept = ", ".join(f"{ratio:.2f} times where its workers are {'told' if 'SIGTERM' in one.who else 'killed'}" for one, ratio in zip(ours, ratios))
+    return [*lines, "", f"Of the share of its undisturbed steps that torchrun, killed, keeps, Ringmaster keeps of its own {kept}."]
 
 
 def real(rig, job_of, model, name, moments, peer, arguments):

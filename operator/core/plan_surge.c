@@ -405,8 +405,8 @@ static void say_those(const struct planner *p, bool (*is_one)(const struct plann
     RM_ASSERT(!text->truncated, "%d are asked to go, and there is no room for them", count);
 }
 
-/* "relieve=2.1,4.3&deleted=5.1&will=4.3.110&stay=3": who is named with `will` is with `relieve` as well, for
- * coordinators that know no more. */
+/* "relieve=2.1,4.3&deleted=5.1&will=4.3.110&stay=3": who is named with `will` is with
+ * `relieve` or `deleted` as well, for coordinators that know no more. */
 void surge_say_asked(const struct planner *p, char out[OP_RELIEF_MAX])
 {
     struct str text = str_init(OP_RELIEF_MAX - 1);
