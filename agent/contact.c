@@ -82,15 +82,16 @@ static void dial(struct contact *contact, const char *address)
 static void resolved(void *ctx, const char *host, const char *why)
 {
     struct contact *contact = ctx;
+    struct resolve *done = contact->resolve; /* what it found lies in it */
     char address[RM_ADDRESS_MAX], name[HOST_MAX];
     int port = 0;
-    resolve_free(contact->resolve);
     contact->resolve = NULL;
     if (host && address_split(contact->options.address, name, sizeof name, &port)) {
         address_join(address, sizeof address, host, port);
         dial(contact, address);
     } else
         not_connected(contact, why);
+    resolve_free(done);
 }
 
 /* A name may stand for another machine by now. */
