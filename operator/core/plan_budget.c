@@ -66,7 +66,8 @@ void plan_say_end(const struct planner *p, char *out, size_t size)
 
 static int64_t lingers_until(const struct planner *p)
 {
-    RM_ASSERT(p->next.cost_told.stopped_ms, "job %s waits since never", p->job->name);
+    RM_ASSERT(p->next.cost_told.stopped_ms && p->next.cost_told.stopped_ms <= p->s->now_ms,
+              "job %s waits since %lld", p->job->name, (long long)p->next.cost_told.stopped_ms);
     return p->next.cost_told.stopped_ms + p->job->end_timeout_ms;
 }
 
@@ -129,6 +130,10 @@ static void tell_given_up(struct planner *p)
 static void decide_pause(struct planner *p, bool just_now, int64_t reserve)
 {
     struct op_found found = find_present(p);
+    int64_t *stopped_ms = &p->next.cost_told.stopped_ms;
+    if (*stopped_ms >
+        p->s->now_ms) /* another clock wrote that, or somebody by hand: it is waited from now on */
+        *stopped_ms = p->s->now_ms / 1000 * 1000;
     bool unsaved =
         !p->pauses && p->next.cost_told.stopped_ms && !p->stored->idle.since_ms && plan_may_lose(p, &found);
     p->lingers = unsaved && p->s->now_ms < lingers_until(p);

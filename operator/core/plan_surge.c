@@ -29,8 +29,11 @@
 
 enum {
     APART_MS = 60 * 1000, /* as coordinator/core/rdzv_machine.h has it */
-    HEARS_MS = 10 * 1000, /* until a worker whose pod is deleted hears it; and by which a taint may be late */
-    STEP_S = 10,          /* what time is left is said in steps of that: each change is another question */
+    HEARS_MS = 10 * 1000, /* until a worker whose pod is deleted hears it */
+    /* Until another operator has taken over from one that is gone: it is we who delete the pod, and who saw
+     * the taint first. common/kube/lease.h has it. */
+    SUCCEEDS_MS = 15 * 1000,
+    STEP_S = 10, /* what time is left is said in steps of that: each change is another question */
 };
 
 /* NULL: it is not connected under its attempt. */
@@ -110,7 +113,8 @@ static int64_t kept_ms(const struct planner *p, int index, int64_t lead_ms)
     const struct op_present *there = is_heard(p) ? present(p, index) : NULL;
     if (!there || !there->leave_ms)
         return lead_ms / 2;
-    int64_t takes_ms = there->leave_ms + HEARS_MS;
+    int64_t reserve_ms = HEARS_MS + SUCCEEDS_MS;
+    int64_t takes_ms = there->leave_ms + (reserve_ms < lead_ms / 2 ? reserve_ms : lead_ms / 2);
     return takes_ms < lead_ms ? takes_ms : lead_ms;
 }
 

@@ -257,6 +257,22 @@ Test(operator_budget, it_is_waited_for_as_long_as_the_job_says_whoever_counts_th
     cast_free(c);
 }
 
+/* Its operator's clock was an hour ahead, or somebody wrote that by hand. */
+Test(operator_budget, a_moment_that_is_yet_to_come_makes_nobody_stay_for_longer)
+{
+    struct cast *c = lingering();
+    int64_t now_ms = c->now_ms;
+    c->job.status.cost_told.stopped_ms = now_ms + 60 * MINUTE_MS;
+    c->memo = (struct op_memo){.dry_generation = c->job.generation};
+    pass(c, 0);
+    cr_assert_eq(live(c), 3);
+    cr_assert_leq(c->job.status.cost_told.stopped_ms, now_ms);
+    c->now_ms = now_ms + 5 * MINUTE_MS + SECOND_MS;
+    pass(c, 0);
+    cr_assert_eq(live(c), 0);
+    cast_free(c);
+}
+
 Test(operator_budget, of_whom_nobody_answers_nobody_knows_whether_it_is_saved)
 {
     struct cast *c = spending(WAITED);
