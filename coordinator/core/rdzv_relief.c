@@ -37,6 +37,21 @@ static bool is_told(const struct rdzv *st, const struct rdzv_worker *w)
     return rdzv_is_eased(st, w) && goes_at(st, w) != RM_NEVER;
 }
 
+/* A SIGTERM may have been told before the question came, or to a predecessor, which bounded the grace that is
+ * told anew. Who goes by its machine's own word knows better. */
+static void bound_who_leave(const struct turn *turn)
+{
+    struct rdzv *st = turn->st;
+    RM_ASSERT(turn->now < st->relief_until, "nobody has said anything of machines");
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        if (w->presence != PRESENT || !w->leaving || w->goes || w->released || w->leave_until == RM_NEVER)
+            continue;
+        rm_time bounded = rdzv_relief_bounds(st, w, w->leave_until - turn->now);
+        w->leave_until = rm_earlier(w->leave_until, turn->now + bounded);
+    }
+}
+
 void rdzv_relief_asked(const struct turn *turn, const struct rdzv_relief *relief)
 {
     struct rdzv *st = turn->st;
@@ -56,6 +71,7 @@ void rdzv_relief_asked(const struct turn *turn, const struct rdzv_relief *relief
                  (double)(goes_at(st, w) - turn->now) / RM_S);
         rdzv_leave_save_ahead(turn, w->pool);
     }
+    bound_who_leave(turn);
 }
 
 /* Whether that process of it is named, by its machine or as one whose pod is deleted; *ret_deleted: so. */

@@ -121,9 +121,12 @@ static bool waits_outside(const struct rdzv *st, const struct rdzv_worker *w)
     return here && w->rank < 0 && !w->leaving && !w->released && !rdzv_held_back(st, w);
 }
 
+/* Those who are in the ring keep their places where all are taken: it would be formed with the same ones. */
 static bool enough_wait_outside(const struct rdzv *st)
 {
     int n = 0;
+    if (st->world >= rdzv_members_max(st))
+        return false;
     for (int i = 0; i < RM_WORKERS_MAX; i++)
         n += waits_outside(st, &st->worker[i]);
     RM_ASSERT(n <= RM_WORKERS_MAX - st->world, "%d wait outside of a ring of %d", n, st->world);

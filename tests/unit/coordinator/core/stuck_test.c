@@ -121,9 +121,10 @@ static void hold_up(struct story *s, int seconds)
     }
 }
 
-static void begin_alone(struct story *s, bool pods)
+static void begin_alone(struct story *s, bool pods, int most)
 {
     struct rdzv_settings settings = patient(1);
+    settings.workers_max = most;
     settings.step_timeout = 10 * RM_S;
     settings.unsupervised = pods;
     settings.workers_target = 1;
@@ -135,13 +136,13 @@ static void begin_alone(struct story *s, bool pods)
     comes(s, 1);
     they_live_on(s, 2, 3); /* in pods another one may yet come */
     stopped(s, 1, -1, -1);
-    cr_assert_eq(rdzv_state(s->st), RDZV_QUIESCING, "%s", rdzv_why(s->st));
+    cr_assert_eq(rdzv_state(s->st), most > 1 ? RDZV_QUIESCING : RDZV_TRAINING, "%s", rdzv_why(s->st));
 }
 
 Test(stuck, alone_in_its_ring_gives_its_state_to_those_who_wait_outside_before_its_run_ends)
 {
     struct story s;
-    begin_alone(&s, false);
+    begin_alone(&s, false, 4);
     hold_up(&s, 470);
     cr_assert_not(said(&s, "round=3 at=now"), "its patience is not over: %s", str_text(&s.log));
     hold_up(&s, 60);
@@ -153,8 +154,19 @@ Test(stuck, alone_in_its_ring_gives_its_state_to_those_who_wait_outside_before_i
 Test(stuck, alone_in_pods_gives_it_at_once)
 {
     struct story s;
-    begin_alone(&s, true);
+    begin_alone(&s, true, 4);
     hold_up(&s, 60);
     cr_assert(is_in(&s, 0) && is_in(&s, 1) && s.form.form.sources_count == 1, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* Who waits outside would get no place in the ring that is formed for it. */
+Test(stuck, where_all_places_are_taken_nothing_is_formed_anew_for_who_waits_outside)
+{
+    struct story s;
+    begin_alone(&s, true, 1);
+    hold_up(&s, 60);
+    cr_assert_eq(s.generation, 1, "%s", str_text(&s.log));
+    cr_assert_not(said(&s, "others are well"), "%s", str_text(&s.log));
     story_end(&s);
 }
