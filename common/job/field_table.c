@@ -155,7 +155,8 @@ const struct job_field job_fields[] = {
      .help = "with every: Auto the longest time between two checkpoints, and so what can be lost at once"},
     {"checkpoint.endTimeout", JOB_FIELD_TIME, AT(checkpoint.end_timeout), 1e9, 8.64e13, "10m",
      .help = "how long a run waits for a store that nobody can read, or that doesn't take its last "
-             "checkpoint"},
+             "checkpoint; in a cluster, how long the workers of a job whose budget is spent stay for a save "
+             "that can't be made"},
     {"checkpoint.onPreemption", JOB_FIELD_BOOL, AT(checkpoint.on_preemption), .fallback = "true",
      .help = "save what only workers hold that were told to go, if the time they have left is enough"},
     {"checkpoint.keep", JOB_FIELD_INT, AT(checkpoint.keep), 1, 1000, "3",
