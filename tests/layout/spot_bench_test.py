@@ -136,7 +136,7 @@ def test_processes_are_held_to_their_own_undisturbed_run_and_to_torchruns_share(
     lines = bench.process_lines("p3", moments, ours, theirs, 0.3, 1.0)
     price = (30 * 4 + 30 * 2 + 30 * 4) * 0.3 / 50 / (4 * 90 / 200)
     assert [cell.strip() for cell in lines[6].split("|")[3:9]] == ["2, and 2 come", "200", "50", "25.0%", "1", f"{price:.2f}"]
-    assert "keeps 3.60 times what torchrun keeps where its workers are told, 3.20 times" in lines[-1]
+    assert "keeps of its own 3.60 times where its workers are told, 3.20 times" in lines[-1]
     assert bench.process_lines("p3", moments, ours, "torchrun: none.", 0.3, 1.0)[-1] == "torchrun: none."
 
 
