@@ -11,13 +11,13 @@ static void check(const struct query *q)
 {
     if (q->after < -1 || q->relief.stay < 0)
         fuzz_broken("no number is negative");
-    if (q->relief.count < 0 || q->relief.count > RM_WORKERS_MAX)
+    if (q->relief.count < 0 || q->relief.count > RDZV_EASED_MAX)
         fuzz_broken("there is room for the workers");
     if (!q->relieves && (q->relief.count || q->relief.stay))
         fuzz_broken("who eases nobody names nobody");
     for (int i = 0; i < q->relief.count; i++)
-        if (q->relief.one[i].worker < 0 || q->relief.one[i].attempt < 0)
-            fuzz_broken("workers and attempts are numbers from 0 on");
+        if (q->relief.one[i].worker < 0 || q->relief.one[i].attempt < 0 || q->relief.one[i].left < 0)
+            fuzz_broken("workers, attempts and times are numbers from 0 on");
 }
 
 static void check_same(const struct query *a, const struct query *b, const char *sentence)
@@ -27,7 +27,7 @@ static void check_same(const struct query *a, const struct query *b, const char 
     for (int i = 0; same && i < a->relief.count; i++)
         same = a->relief.one[i].worker == b->relief.one[i].worker &&
                a->relief.one[i].attempt == b->relief.one[i].attempt &&
-               a->relief.one[i].deleted == b->relief.one[i].deleted;
+               a->relief.one[i].by == b->relief.one[i].by && a->relief.one[i].left == b->relief.one[i].left;
     if (!same)
         fuzz_broken(sentence);
 }
@@ -35,13 +35,18 @@ static void check_same(const struct query *a, const struct query *b, const char 
 /* A member for each worker, so that they stay in order. */
 static void write(const struct query *q, struct str *out)
 {
+    static const char *const names[] = {
+        [EASED_BY_MAY] = "relieve", [EASED_BY_DELETION] = "deleted", [EASED_BY_WILL] = "will"};
     if (q->after >= 0)
         str_addf(out, "after=%" PRId64 "&", q->after);
     if (q->relieves)
         str_addf(out, "relieve=&stay=%d", q->relief.stay);
-    for (int i = 0; i < q->relief.count; i++)
-        str_addf(out, "&%s=%d.%d", q->relief.one[i].deleted ? "deleted" : "relieve", q->relief.one[i].worker,
+    for (int i = 0; i < q->relief.count; i++) {
+        str_addf(out, "&%s=%d.%d", names[q->relief.one[i].by], q->relief.one[i].worker,
                  q->relief.one[i].attempt);
+        if (q->relief.one[i].by == EASED_BY_WILL)
+            str_addf(out, ".%" PRId64, q->relief.one[i].left / RM_S);
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
