@@ -663,7 +663,8 @@ rm_time trouble_returns_at(const struct sim *sim, int node, bool reads); /* sim-
 bool trouble_disk_full(const struct sim *sim, int node);
 bool trouble_machine_fails(const struct sim *sim, int node);
 void trouble_say(struct sim *sim, struct message *m); /* what its trainer says then */
-rm_time trouble_long_known(const struct sim *sim); /* a checkpoint that stands since then is passed over by none */
+rm_time
+trouble_long_known(const struct sim *sim); /* a checkpoint that stands since then is passed over by none */
 void trouble_check_form(struct sim *sim, const struct msg_form *form);
 void trouble_check_refused(struct sim *sim, const struct rdzv_tell *tell);
 bool trouble_all_damaged(const struct sim *sim);
