@@ -393,8 +393,9 @@ static bool has_time_left(const struct planner *p, int index)
     return (is_told_of(p, index) || is_deleted_there(p, index)) && seconds_left(p, index) > 0;
 }
 
-/* Says "relieve=" or what else is before the first, and "2.1,4.3" of as many as there is room for. */
-static void say_those(const struct planner *p, bool (*is_one)(const struct planner *p, int index),
+/* Says "relieve=" or what else is before the first, and "2.1,4.3" of as many as there is room for; timed:
+ * with the seconds that are left, "2.1.110". */
+static void say_those(const struct planner *p, bool (*is_one)(const struct planner *p, int index), bool timed,
                       const char *first, struct str *text)
 {
     enum { ROOM = 64 }; /* for one of them, and what stands behind all */
@@ -403,7 +404,7 @@ static void say_those(const struct planner *p, bool (*is_one)(const struct plann
         if (!is_one(p, i))
             continue;
         str_addf(text, "%s%d.%d", count++ ? "," : first, i, p->stored->workers.slot[i].attempt);
-        if (is_one == has_time_left)
+        if (timed)
             str_addf(text, ".%lld", (long long)seconds_left(p, i));
     }
     RM_ASSERT(!text->truncated, "%d are asked to go, and there is no room for them", count);
@@ -415,10 +416,10 @@ void surge_say_asked(const struct planner *p, char out[OP_RELIEF_MAX])
 {
     struct str text = str_init(OP_RELIEF_MAX - 1);
     int places = find_places(p), least = p->job->workers_min;
-    say_those(p, is_to_go, QUESTION_RELIEVE "=", &text);
+    say_those(p, is_to_go, false, QUESTION_RELIEVE "=", &text);
     const char *first = text.length ? "&" QUESTION_DELETED "=" : QUESTION_RELIEVE "=&" QUESTION_DELETED "=";
-    say_those(p, is_deleted, first, &text);
-    say_those(p, has_time_left, "&" QUESTION_WILL "=", &text);
+    say_those(p, is_deleted, false, first, &text);
+    say_those(p, has_time_left, true, "&" QUESTION_WILL "=", &text);
     if (text.length)
         str_addf(&text, "&" QUESTION_STAY "=%d", places > least ? places : least);
     text_copy(out, OP_RELIEF_MAX, str_text(&text));
