@@ -42,8 +42,8 @@ static bool is_told(const struct rdzv *st, const struct rdzv_worker *w)
 static void bound_who_leave(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
-    RM_ASSERT(turn->now < st->relief_until, "the newest word of machines is over for %lld ns",
-              (long long)(turn->now - st->relief_until));
+    RM_ASSERT(st->accounted == turn->now, "a word of machines at %lld is held against %lld",
+              (long long)turn->now, (long long)st->accounted);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
         if (w->presence != PRESENT || !w->leaving || w->goes || w->released || w->leave_until == RM_NEVER)
