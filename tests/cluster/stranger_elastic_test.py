@@ -4,6 +4,7 @@ import json
 
 import images
 import node_rig
+import processes
 import pytest
 from node_rig import SPREAD, name_of, prefer_node
 from stranger_test import SHARED, evict, fixture_volume  # noqa: F401  (volume is a fixture)
@@ -71,6 +72,12 @@ def check_stayed(training, before):
         assert said.count("the program is here") == 1, said[-3000:]
 
 
+def check_time_left(training):
+    """`kubectl get` says how far it is and, once steps of a ring of this size are timed and told, how long it will take."""
+    columns = processes.until(lambda: (said := training.status()["columns"]).get("eta") and said, f"the time left of {training.name}")
+    assert columns["progress"].endswith("%"), columns
+
+
 def check_ends_as_alone(training, volume, *local):
     """It ends with the weights of the local run; local: end_locally's arguments."""
     (volume.folder / "hurry").touch()
@@ -87,8 +94,7 @@ def test_a_numpy_loop_in_an_image_of_debians_python_ends_with_the_weights_of_a_l
     assert pinned["trainer"].startswith("localhost/stranger/python") and pinned["bundle"] == pinned["coordinator"], pinned
     evict(training)
     said = node_rig.next_ring(training, 3, said)
-    columns = training.status()["columns"]
-    assert columns["progress"].endswith("%") and columns["eta"], columns
+    check_time_left(training)
     place("scale", f"trainingjob/{training.name}", "--replicas=5")
     said = node_rig.next_ring(training, 5, said)
     place("scale", f"trainingjob/{training.name}", "--replicas=2")
