@@ -91,7 +91,7 @@ def seconds_since(started):
 
 
 # In front of what may take its time beside tests that must not wait for a core, and of what others wait for.
-PATIENT = ["nice", "-n", "19"]
+PATIENT = [str(ROOT / "tests/patiently"), "19"]
 BESIDE = ["nice", "-n", "5"]
 
 WATCH = check_run.Watch()
@@ -472,7 +472,8 @@ def cluster_stories(ground, turn):
 
 
 def simulators(explore):
-    """One process each, so that they leave a processor to what runs beside them."""
+    """One process at a time, and in no hurry: they take what stories leave that wait. Their time is virtual, so that whatever runs
+    beside them changes nothing of what they find."""
     total = Count()
     total.add(tool("simulator", ["build/test/tests/ringmaster-sim", "--seeds", seeds(explore)]))
     total.add(tool("simulator, 64 workers", ["build/test/tests/ringmaster-sim", "--crowd", "--seeds", seeds(explore, CROWD_SEEDS, UNIT_CROWD_SEEDS)]))
@@ -482,22 +483,13 @@ def simulators(explore):
 
 
 def readers(explore, turn):
-    """What runs a process for each processor by itself."""
+    """What runs a process for each processor by itself, one after the other. What is looked at follows from the commit, but to explore."""
     total = Count()
     mutate = [] if turn is None else ["--turn", str(turn)]
     mutate += [] if explore else ["--seed", str(1 + (turn or 0))]
     total.add(arm64())
     total.add(tool("analyze", ["tools/analyze"]))
     total.add(tool("fuzz", ["tools/fuzz", *mutate]))
-    return total
-
-
-def patient_tools(explore, turn):
-    """What needs nothing but a processor and no time at all, one after the other, so that much is left to the cluster's stories beside
-    them. What is looked at follows from the commit, but to explore."""
-    total = Count()
-    total.add(readers(explore, turn))
-    total.add(simulators(explore))
     return total
 
 
@@ -519,7 +511,7 @@ def in_the_foreground(fast, presets, turn):
 def check(total, fast, explore, cluster, turn):
     """Adds to total what it finds, as it finds it."""
     presets = ["test"] if fast else ["test", "asan", "release"]
-    with concurrent.futures.ThreadPoolExecutor(max_workers=3) as beside:
+    with concurrent.futures.ThreadPoolExecutor(max_workers=4) as beside:
         ground = beside.submit(cluster_ground) if cluster and has_tests("tests/cluster") else None
         beside.submit(fetch_references)
         total.add(cuda_ground())
@@ -527,9 +519,10 @@ def check(total, fast, explore, cluster, turn):
             total.add(build(preset))
         if turn is None and not fast:
             total.add(build("tsan"))
+        others = [] if fast else [beside.submit(simulators, explore)]
         total.add(in_the_foreground(fast, presets, turn))
-        others = [beside.submit(cluster_stories, ground, turn)] if ground else []
-        others += [] if fast else [beside.submit(patient_tools, explore, turn)]
+        others += [beside.submit(cluster_stories, ground, turn)] if ground else []
+        others += [] if fast else [beside.submit(readers, explore, turn)]
         for other in others:
             total.add(other.result())
 

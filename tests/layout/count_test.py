@@ -193,6 +193,15 @@ def test_the_command_line_says_what_it_takes():
     assert done.returncode == 2 and "usage" in done.stderr
 
 
+def test_what_is_patient_gives_way_to_other_sessions_too():
+    groups = Path("/proc/self/autogroup")
+    code, said = check_all.run_logged([*check_all.PATIENT, "sh", "-c", f"nice; test ! -e {groups} || cat {groups}"])
+    assert code == 0 and said.split()[0] == "19", said
+    if groups.exists():
+        assert said.endswith("nice 19\n"), said
+        assert "nice 19" not in groups.read_text(encoding="utf-8"), "who asked gives way, too"
+
+
 def test_the_simulator_runs_each_of_its_seeds_once_in_a_check():
     units = (ROOT / "tests/sim/CMakeLists.txt").read_text(encoding="utf-8")
     assert f"NAME sim_seeds COMMAND sim --seeds 1..{check_all.UNIT_SEEDS})" in units
