@@ -9,6 +9,7 @@ import tempfile
 import threading
 from pathlib import Path
 
+import cluster as clusters
 import control_plane
 import processes
 import pytest
@@ -132,7 +133,7 @@ def test_who_may_not_is_told_which_verb_on_what_and_a_tokens_file_is_enough_to_b
         (Path(folder) / "token").write_text(api("create", "token", "weak"), encoding="ascii")
         (Path(folder) / "config").write_text(json.dumps({
             "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
-            "clusters": [{"name": "k", "cluster": {"server": control_plane.SERVER, "certificate-authority": str(api.cluster.pki / "ca.crt")}}],
+            "clusters": [{"name": "k", "cluster": {"server": clusters.SERVER, "certificate-authority": str(api.cluster.pki / "ca.crt")}}],
             "users": [{"name": "u", "user": {"tokenFile": "token"}}]}), encoding="ascii")
         tool.kubeconfig = f"{folder}/config"
         refused = tool("create", "pods", "a", pod("a"))
@@ -149,14 +150,14 @@ def test_a_proxy_of_the_environment_is_asked_for_the_way_unless_no_proxy_holds_t
     (port,) = processes.until(lambda: proxy.lines, "the proxy listens", 60)
     tool.variables = {"HTTPS_PROXY": f"http://127.0.0.1:{port}", "NO_PROXY": ""}
     assert tool("create", "pods", "a", pod("a"))["outcome"] == "ok"
-    processes.until(lambda: [f"https://{asked}" for asked in proxy.lines[1:]] == [control_plane.SERVER], "the proxy has led it there", 60)
+    processes.until(lambda: [f"https://{asked}" for asked in proxy.lines[1:]] == [clusters.SERVER], "the proxy has led it there", 60)
     watch = tool.start("watch", "pods", api.namespace)
     processes.until(lambda: "a" in names_there(watch.lines), "the watch tells of the pod", 60)
     processes.until(lambda: len(proxy.lines) > 2, "the proxy has led it there, too", 60)
     proxy.kill()
     proxy.wait()
     assert tool("get", "pods", "a")["outcome"] == "unreachable", "there is no other way"
-    tool.variables["NO_PROXY"] = f"{control_plane.SERVER.removeprefix('https://').rpartition('.')[0]}.0/24"
+    tool.variables["NO_PROXY"] = f"{clusters.SERVER.removeprefix('https://').rpartition('.')[0]}.0/24"
     assert tool("get", "pods", "a")["outcome"] == "ok"
 
 

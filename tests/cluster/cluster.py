@@ -2,8 +2,8 @@
 
 All of a cluster is one process tree: its first process (`anchor`, which is pause.c) holds a network and a pid
 namespace, and whatever is started later enters these. When the anchor dies, the kernel ends everything in it, nodes
-and pods too. Addresses lie inside the network namespace, so clusters side by side have the same ones; names, run
-folders and cgroups tell them apart. Nothing outside is touched but those cgroups and the run folder.
+and pods too. Addresses (addresses.py) lie inside the network namespace; names, run folders and cgroups tell clusters
+side by side apart. Nothing outside is touched but those cgroups and the run folder.
 """
 
 import os
@@ -13,6 +13,7 @@ import subprocess
 from pathlib import Path
 
 import processes
+from addresses import IPV4, OF_FAMILY
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -20,14 +21,8 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ring
 BIN = CACHE / "bin"
 
 BRIDGE = "br0"
-NET = "10.250.0"  # the control plane is .1, node N is .(10+N)
-API = f"{NET}.1"
 API_PORT = 6443
-PODS = "10.244"  # node N has 10.244.N.0/24
-SERVICES = "10.96.0.0/16"
-KUBERNETES_SERVICE = "10.96.0.1"
-DNS = API
-SERVER = f"https://{API}:{API_PORT}"
+API, SERVER = IPV4.api, IPV4.server(API_PORT)  # of all clusters but one that is of IPv6
 
 
 class Missing(Exception):
@@ -47,7 +42,7 @@ def missing(text):
 def check_machine(nodes):
     if os.geteuid() != 0:
         raise Missing("a test cluster needs root: network and pid namespaces, and cgroups for its nodes")
-    wanted = ["ip", "nsenter", "unshare", "openssl"] + (["runc", "iptables"] if nodes else [])
+    wanted = ["ip", "nsenter", "unshare", "openssl"] + (["runc", "iptables", "ip6tables"] if nodes else [])
     absent = [name for name in wanted if not shutil.which(name)]
     if nodes and not Path("/usr/lib/cni/bridge").exists():
         absent.append("/usr/lib/cni/bridge")
@@ -63,9 +58,9 @@ def build(part=None):
 
 
 class Cluster:
-    """One cluster by name; the same object for one that runs and for one that isn't there yet."""
+    """One cluster by name; the same object for one that runs, whose addresses it knows, and for one that isn't there yet."""
 
-    def __init__(self, name="default"):
+    def __init__(self, name="default", network=IPV4):
         if not name.replace("-", "").isalnum() or len(name) > 20 or "-node-" in name:
             raise ValueError(f"a cluster's name is letters, digits and '-', 20 at most: {name}")
         self.name = name
@@ -73,6 +68,8 @@ class Cluster:
         self.logs = self.run / "logs"
         self.pki = self.run / "pki"
         self.known = processes.Known(self.run / "pids")
+        self.family = self.run / "family"
+        self.network = OF_FAMILY[int(self.family.read_text(encoding="ascii"))] if self.family.exists() else network
         self.kubeconfig = self.pki / "admin.kubeconfig"
 
     def anchor(self):
@@ -88,13 +85,14 @@ class Cluster:
         self.clean()
         self.run.mkdir(mode=0o700, parents=True)
         self.logs.mkdir()
+        self.family.write_text(f"{self.network.family}\n", encoding="ascii")
         depth = processes.depth_and_number(os.getpid())[0] + 1
         holder = processes.spawn(["unshare", "--net", "--pid", "--fork", "--kill-child", str(BIN / "pause")],
                                  self.logs / "anchor.log", tied)
         anchor = processes.until(lambda: processes.first_of_deeper(holder.pid, depth), "the cluster's namespaces")
         self.known.write("anchor", anchor)
-        self.call("sh", "-c", f"ip link set lo up && ip link add {BRIDGE} type bridge && ip addr add {API}/24 dev {BRIDGE}"
-                  f" && ip link set {BRIDGE} up")
+        self.call("sh", "-c", f"ip link set lo up && ip link add {BRIDGE} type bridge"
+                  f" && ip addr add {self.network.api}/{self.network.length} dev {BRIDGE} {nodad(self.network)} && ip link set {BRIDGE} up")
 
     def enter(self):
         """The beginning of a command line that runs in the cluster's network."""
@@ -153,6 +151,11 @@ class Cluster:
     def cgroups(self):
         pattern = self.cgroup("*")
         return [*Path("/sys/fs/cgroup").glob(pattern), *Path("/sys/fs/cgroup").glob(f"*/{pattern}")]
+
+
+def nodad(network):
+    """Nobody else has that address: it serves at once."""
+    return "nodad" if network.family == 6 else ""
 
 
 def remove_cgroup(folder):

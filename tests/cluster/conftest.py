@@ -14,6 +14,7 @@ import node as nodes
 import node_rig
 import operator_rig
 import rig
+from addresses import IPV4
 
 _numbers = itertools.count(1)
 
@@ -33,10 +34,13 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: FIRST.index(item.path.name) if item.path.name in FIRST else len(FIRST))
 
 
-def _bring_up(tier, node_count):
-    """RINGMASTER_TEST_API and RINGMASTER_TEST_NODE name clusters that are up already, and stay up; others live as long as the tests do."""
+def bring_up(tier, node_count, network=IPV4):
+    """For a fixture: a cluster of that tier, with addresses of that network.
+
+    RINGMASTER_TEST_API and RINGMASTER_TEST_NODE name clusters that are up already, and stay up; others live as long as the tests do.
+    """
     named = os.environ.get(f"RINGMASTER_TEST_{tier.upper()}")
-    cluster = clusters.Cluster(named or f"{tier}{os.getpid()}")
+    cluster = clusters.Cluster(named or f"{tier}{os.getpid()}", network)
     if named and cluster.is_up():
         yield cluster
         return
@@ -54,18 +58,18 @@ def _bring_up(tier, node_count):
 
 @pytest.fixture(name="api_cluster", scope="session")
 def fixture_api_cluster():
-    yield from _bring_up("api", 0)
+    yield from bring_up("api", 0)
 
 
 @pytest.fixture(name="fresh_api_cluster", scope="module")
 def fixture_fresh_api_cluster():
     """An API tier of its own, for a test that installs what others install, too, under the names that the pages have."""
-    yield from _bring_up("docs", 0)
+    yield from bring_up("docs", 0)
 
 
 @pytest.fixture(name="node_cluster", scope="session")
 def fixture_node_cluster():
-    yield from _bring_up("node", 3)
+    yield from bring_up("node", 3)
 
 
 def _namespace(cluster):

@@ -10,7 +10,7 @@ import subprocess
 
 import pki
 import processes
-from cluster import API, API_PORT, BIN, DNS, KUBERNETES_SERVICE, PODS, SERVER, SERVICES
+from cluster import API_PORT, BIN
 
 API_TIER_CONTROLLERS = ("garbage-collector-controller,namespace-controller,serviceaccount-controller,resourcequota-controller,"
                         "root-ca-certificate-publisher-controller,clusterrole-aggregation-controller,"
@@ -44,7 +44,7 @@ subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: "system:cored
 COREFILE = """.:53 {{
     bind {address}
     errors
-    kubernetes cluster.local in-addr.arpa {{
+    kubernetes cluster.local in-addr.arpa ip6.arpa {{
         kubeconfig {kubeconfig} context
         pods insecure
         ttl 1
@@ -62,6 +62,8 @@ class ControlPlane:
         self.grace_s = grace_s
         self.away_s = away_s
         self.folder = cluster.pki
+        self.network = cluster.network
+        self.server = self.network.server(API_PORT)
 
     def up(self, nodes):
         """Returns when pods can be created. nodes: the whole control plane, or only the API tier."""
@@ -75,11 +77,11 @@ class ControlPlane:
         self.wait_for("the default ServiceAccount", "kubectl", "get", "serviceaccount", "default")
 
     def make_keys(self, nodes):
-        authority = pki.Authority(self.folder, SERVER)
+        authority = pki.Authority(self.folder, self.server)
         authority.authority("ca")
         authority.authority("front-proxy-ca")
         names = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "localhost"]
-        addresses = [API, KUBERNETES_SERVICE, "127.0.0.1"]
+        addresses = [self.network.api, self.network.kubernetes, "127.0.0.1"]
         authority.sign("apiserver", "/CN=kube-apiserver", "serverAuth",
                        ",".join([f"DNS:{n}" for n in names] + [f"IP:{a}" for a in addresses]))
         authority.sign("apiserver-kubelet", "/O=system:masters/CN=kube-apiserver-kubelet-client", "clientAuth")
@@ -117,10 +119,10 @@ class ControlPlane:
         policy.write_text(AUDIT_POLICY, encoding="ascii")
         self.cluster.start("api-server", [
             str(BIN / "kube-apiserver"), "--etcd-servers=http://127.0.0.1:2379",
-            f"--bind-address={API}", f"--advertise-address={API}", f"--secure-port={API_PORT}",
+            f"--bind-address={self.network.api}", f"--advertise-address={self.network.api}", f"--secure-port={API_PORT}",
             f"--tls-cert-file={self.key('apiserver.crt')}", f"--tls-private-key-file={self.key('apiserver.key')}",
             f"--client-ca-file={self.key('ca.crt')}", "--authorization-mode=Node,RBAC",
-            "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true", f"--service-cluster-ip-range={SERVICES}",
+            "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true", f"--service-cluster-ip-range={self.network.services}",
             "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
             f"--service-account-signing-key-file={self.key('tokens.key')}", f"--service-account-key-file={self.key('tokens.pub')}",
             f"--kubelet-client-certificate={self.key('apiserver-kubelet.crt')}",
@@ -133,7 +135,7 @@ class ControlPlane:
             f"--default-not-ready-toleration-seconds={self.away_s}", f"--default-unreachable-toleration-seconds={self.away_s}",
             f"--audit-policy-file={policy}", f"--audit-log-path={self.cluster.logs}/audit.log", "--audit-log-mode=batch"])
         # Controllers and scheduler exit for good where the RBAC bootstrap isn't there yet.
-        self.wait_for("the API server", "curl", "-sf", "--cacert", self.key("ca.crt"), f"{SERVER}/readyz")
+        self.wait_for("the API server", "curl", "-sf", "--cacert", self.key("ca.crt"), f"{self.server}/readyz")
 
     def start_controllers(self, nodes):
         config = self.key("controllers.kubeconfig")
@@ -143,8 +145,8 @@ class ControlPlane:
             f"--authorization-kubeconfig={config}", "--bind-address=127.0.0.1", "--leader-elect=false",
             "--use-service-account-credentials=true", f"--service-account-private-key-file={self.key('tokens.key')}",
             f"--root-ca-file={self.key('ca.crt')}", f"--cluster-signing-cert-file={self.key('ca.crt')}",
-            f"--cluster-signing-key-file={self.key('ca.key')}", "--allocate-node-cidrs=false", f"--cluster-cidr={PODS}.0.0/16",
-            f"--service-cluster-ip-range={SERVICES}", "--kube-api-qps=500", "--kube-api-burst=1000",
+            f"--cluster-signing-key-file={self.key('ca.key')}", "--allocate-node-cidrs=false", f"--cluster-cidr={self.network.pods}",
+            f"--service-cluster-ip-range={self.network.services}", "--kube-api-qps=500", "--kube-api-burst=1000",
             "--concurrent-gc-syncs=20", "--node-monitor-period=1s", f"--node-monitor-grace-period={self.grace_s}s",
             "--terminated-pod-gc-threshold=200", "--horizontal-pod-autoscaler-sync-period=1s",
             "--horizontal-pod-autoscaler-downscale-stabilization=1s", *own])
@@ -160,7 +162,7 @@ class ControlPlane:
         """Beside the control plane and not in a pod, so that it outlives any node."""
         self.cluster.call("kubectl", "apply", "-f", "-", stdin=COREDNS_RIGHTS)
         corefile = self.cluster.run / "Corefile"
-        corefile.write_text(COREFILE.format(address=DNS, kubeconfig=self.key("coredns.kubeconfig")), encoding="ascii")
+        corefile.write_text(COREFILE.format(address=self.network.api, kubeconfig=self.key("coredns.kubeconfig")), encoding="ascii")
         self.cluster.start("dns", [str(BIN / "coredns"), "-conf", str(corefile)])
         self.wait_for("DNS", "curl", "-sf", "http://127.0.0.1:8181/ready")
 

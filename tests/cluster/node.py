@@ -13,7 +13,7 @@ from pathlib import Path
 import images
 import pki
 import processes
-from cluster import API, BIN, BRIDGE, CACHE, DNS, HERE, NET, PODS, SERVER, remove_cgroup
+from cluster import API_PORT, BIN, BRIDGE, CACHE, HERE, remove_cgroup
 
 CGROUPS = Path("/sys/fs/cgroup")
 NODES_MAX = 8
@@ -61,7 +61,8 @@ class Node:
         self.cluster = cluster
         self.number = number
         self.name = f"node-{number}"
-        self.address = f"{NET}.{10 + number}"
+        self.network = cluster.network
+        self.address = self.network.machine(number)
         self.disk = cluster.run / self.name
 
     def up(self, taints=(), logind=False):
@@ -97,7 +98,7 @@ class Node:
         cable = f"cable{self.number}"
         self.cluster.call("sh", "-c", f"ip link del {cable} 2>/dev/null; ip link add {cable} type veth peer name eth0 netns {first}"
                           f" && ip link set {cable} master {BRIDGE} up"
-                          f" && ip route replace {PODS}.{self.number}.0/24 via {self.address}")
+                          f" && ip route replace {self.network.pods_of(self.number)} via {self.address}")
 
     def kill(self):
         """The machine vanishes with all on it."""
@@ -106,7 +107,7 @@ class Node:
     def clean(self):
         """Its disk, cgroup and cable away, after kill()."""
         self.cluster.call("sh", "-c", f"ip link del cable{self.number} 2>/dev/null;"
-                          f" ip route del {PODS}.{self.number}.0/24 2>/dev/null; true")
+                          f" ip route del {self.network.pods_of(self.number)} 2>/dev/null; true")
         cgroup = self.cluster.cgroup(self.number)
         for folder in [CGROUPS / cgroup, *CGROUPS.glob(f"*/{cgroup}")]:
             processes.until(lambda f=folder: remove_cgroup(f), f"{folder} empty", 20)
@@ -136,7 +137,7 @@ class Node:
                 make_divided_cgroup(hierarchy, name)
 
     def write_settings(self, taints, logind):
-        authority = pki.Authority(self.cluster.pki, SERVER)
+        authority = pki.Authority(self.cluster.pki, self.network.server(API_PORT))
         authority.user(f"kubelet-{self.name}", f"/O=system:nodes/CN=system:node:{self.name}")
         authority.sign(f"kubelet-serving-{self.name}", f"/O=system:nodes/CN=system:node:{self.name}", "serverAuth",
                        f"DNS:{self.name},IP:{self.address}")
@@ -147,8 +148,9 @@ class Node:
         (self.disk / "kubelet.json").write_text(json.dumps({**self.kubelet(taints), **(SHUTDOWN if logind else {})}, indent=1), encoding="ascii")
         (self.disk / "proxy.json").write_text(json.dumps(self.proxy(), indent=1), encoding="ascii")
         (self.disk / "node.json").write_text(json.dumps({
-            "name": self.name, "disk": str(self.disk), "address": self.address, "gateway": API,
-            "routes": {f"{PODS}.{n}.0/24": f"{NET}.{10 + n}" for n in range(1, NODES_MAX + 1) if n != self.number},
+            "name": self.name, "disk": str(self.disk), "address": self.address, "length": self.network.length,
+            "family": self.network.family, "forwarding": self.network.forwarding, "gateway": self.network.api,
+            "routes": {self.network.pods_of(n): self.network.machine(n) for n in range(1, NODES_MAX + 1) if n != self.number},
             "kubelet": [str(BIN / "kubelet"), f"--config={self.disk}/kubelet.json", f"--hostname-override={self.name}",
                         f"--kubeconfig={self.cluster.pki}/kubelet-{self.name}.kubeconfig", f"--node-ip={self.address}",
                         f"--root-dir={self.disk}/kubelet", f"--node-labels=ringmaster.test/node={self.number}", "--v=2"],
@@ -159,7 +161,7 @@ class Node:
     def cni(self):
         return {"cniVersion": "0.4.0", "name": "pods", "plugins": [
             {"type": "bridge", "bridge": "cni0", "isGateway": True, "isDefaultGateway": True, "ipMasq": False, "hairpinMode": True,
-             "mtu": 1500, "ipam": {"type": "host-local", "ranges": [[{"subnet": f"{PODS}.{self.number}.0/24"}]],
+             "mtu": 1500, "ipam": {"type": "host-local", "ranges": [[{"subnet": self.network.pods_of(self.number)}]],
                                    "dataDir": f"{self.disk}/cni-addresses"}},
             {"type": "portmap", "capabilities": {"portMappings": True}}]}
 
@@ -173,7 +175,7 @@ class Node:
             "tlsPrivateKeyFile": f"{pki_folder}/kubelet-serving-{self.name}.key",
             "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": True},
                                "x509": {"clientCAFile": f"{pki_folder}/ca.crt"}},
-            "authorization": {"mode": "Webhook"}, "clusterDomain": "cluster.local", "clusterDNS": [DNS],
+            "authorization": {"mode": "Webhook"}, "clusterDomain": "cluster.local", "clusterDNS": [self.network.api],
             "resolvConf": f"{self.disk}/resolv.conf", "podLogsDir": f"{self.disk}/pod-logs",
             "volumePluginDir": f"{self.disk}/volume-plugins", "oomScoreAdj": 0, "nodeStatusUpdateFrequency": "2s",
             "nodeStatusReportFrequency": "60s", "nodeLeaseDurationSeconds": 4, "syncFrequency": "10s", "imageMinimumGCAge": "24h",
@@ -186,7 +188,7 @@ class Node:
     def proxy(self):
         return {
             "apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration", "mode": "iptables",
-            "clientConnection": {"kubeconfig": f"{self.cluster.pki}/proxy.kubeconfig"}, "clusterCIDR": f"{PODS}.0.0/16",
+            "clientConnection": {"kubeconfig": f"{self.cluster.pki}/proxy.kubeconfig"}, "clusterCIDR": self.network.pods,
             "hostnameOverride": self.name, "bindAddress": self.address, "healthzBindAddress": "127.0.0.1:10256",
             "metricsBindAddress": "127.0.0.1:10249",
             "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"}}

@@ -7,6 +7,7 @@ import json
 import images
 import processes
 import rig
+from addresses import host
 from cluster import ROOT
 
 SYSTEM = "ringmaster-system"
@@ -195,7 +196,7 @@ class Training:
             if not address:
                 continue
             try:
-                return json.loads(self.kubectl.cluster.call("curl", "-sf", "-m", "10", f"http://{address}:7070/v1/status"))
+                return json.loads(self.kubectl.cluster.call("curl", "-sf", "-m", "10", f"http://{host(address)}:7070/v1/status"))
             except (RuntimeError, ValueError):
                 continue
         return None

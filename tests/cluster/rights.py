@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-import control_plane
+import cluster as clusters
 
 INSTALL = Path(__file__).resolve().parents[2] / "deploy" / "install.yaml"
 ACCOUNT = "ringmaster-operator"  # of the chart
@@ -70,7 +70,7 @@ class Somebody:
         kubectl.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "operator"}}, *self._roles(rights), *self._bindings())
         self.config.write_text(json.dumps({
             "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
-            "clusters": [{"name": "k", "cluster": {"server": control_plane.SERVER, "certificate-authority": str(kubectl.cluster.pki / "ca.crt")}}],
+            "clusters": [{"name": "k", "cluster": {"server": clusters.SERVER, "certificate-authority": str(kubectl.cluster.pki / "ca.crt")}}],
             "users": [{"name": "u", "user": {"token": kubectl("create", "token", "operator").strip()}}]}), encoding="ascii")
 
     def may(self, rights):
