@@ -87,7 +87,7 @@ static bool is_named(const struct travel *travel, const char *path)
     return false;
 }
 
-/* Open for writing, on the container's own file system, and still at the path that it has. */
+/* Open for writing, where the next pod has nothing, and still at the path that it has. */
 static bool is_own(const struct travel *travel, long pid, const char *number,
                    char path[static TRAVEL_PATH_MAX], struct stat *ret)
 {
@@ -100,7 +100,8 @@ static bool is_own(const struct travel *travel, long pid, const char *number,
     snprintf(info, sizeof info, "/proc/%ld/fdinfo/%s", pid, number);
     bool told = file_read(info, &text, NULL) == 0 && travel_descriptor(str_text(&text), &written, &mount);
     str_clear(&text);
-    if (!told || !written || mount != travel->mount || stat(link, &opened) < 0 || !S_ISREG(opened.st_mode))
+    if (!told || !written || !travel_is_own(&travel->mounts, mount) || stat(link, &opened) < 0 ||
+        !S_ISREG(opened.st_mode))
         return false;
     ssize_t length = readlink(link, path, TRAVEL_PATH_MAX - 1);
     path[length > 0 ? length : 0] = 0;
@@ -156,16 +157,15 @@ static int walk_all(struct traveller *t, const struct travel *travel, struct err
         if (walk_named(t, travel->named[i], err) < 0)
             return -1;
     t->is_open = true;
-    return travel->root && travel->mount >= 0 ? walk_open(t, travel, err) : 0;
+    return travel->root && travel->mounts.count ? walk_open(t, travel, err) : 0;
 }
 
-long travel_own_mount(void)
+void travel_own(struct travel_mounts *ret)
 {
     struct str text = str_init(MOUNTS_MAX);
-    long found =
-        file_read("/proc/self/mountinfo", &text, NULL) == 0 ? travel_root_mount(str_text(&text)) : -1;
+    bool told = file_read("/proc/self/mountinfo", &text, NULL) == 0;
+    travel_own_mounts(told ? str_text(&text) : "", ret);
     str_clear(&text);
-    return found;
 }
 
 /* ---- how much ---- */

@@ -10,12 +10,12 @@ struct travel {
     long root;                /* of the tree whose open files go along; 0: nobody's */
     const char *const *named; /* files and folders */
     int named_count;
-    long mount;   /* open files of this mount alone: travel_own_mount */
-    int64_t room; /* bytes; -1: not known */
+    struct travel_mounts mounts; /* open files of these alone: travel_own */
+    int64_t room;                /* bytes; -1: not known */
 };
 
-/* The mount of the container's own file system, as this process sees it; -1: not known. */
-long travel_own_mount(void);
+/* The mounts whose files go with the pod, as this process sees them; none where that can't be read. */
+void travel_own(struct travel_mounts *ret);
 /* Refuses before anything is touched what is too much. */
 int travel_refuse(const struct travel *travel, struct error *err);
 /* folder: open, the snapshot's. */

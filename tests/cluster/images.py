@@ -234,6 +234,13 @@ def make_snapshots():
                                           "-f", str(ROOT / "deploy/Dockerfile"), str(ROOT)))
 
 
+def snapshots_archive():
+    """That of the same."""
+    with only_one():
+        make_base()
+        return archive("snapshots", tree_digest(), SNAPSHOTS, ["--target", "snapshots", "-f", str(ROOT / "deploy/Dockerfile"), str(ROOT)], kept=1)
+
+
 def stranger_archives():
     """Those of programs of somebody else's."""
     made, c = [python_archive("stranger", STRANGER, "python3-numpy", ["lines.py", "elastic_numpy.py"])], PROGRAMS / "lines.c"

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/assert.h"
+
 enum { MIB = 1 << 20 };
 
 bool travel_head_holds(const struct travel_head *head)
@@ -52,22 +54,73 @@ bool travel_descriptor(const char *fdinfo, bool *ret_written, long *ret_mount)
     return true;
 }
 
-/* A line begins with the mount's number, its parent's, a device, and which part of its file system is seen
- * where. The last one that is mounted there hides the others. */
-long travel_root_mount(const char *mountinfo)
+/* The word that many behind the first one of a line, up to its end; NULL: it has fewer. */
+static const char *word_of(const char *line, int behind)
 {
-    long found = -1;
+    for (; behind && line; behind--) {
+        line = strpbrk(line, " \n");
+        line = line && *line == ' ' ? line + 1 : NULL;
+    }
+    return line;
+}
+
+static bool word_is(const char *word, const char *what)
+{
+    size_t length = strlen(what);
+    return word && !strncmp(word, what, length) &&
+           (word[length] == ' ' || word[length] == '\n' || !word[length]);
+}
+
+static bool word_has(const char *word, const char *what)
+{
+    const char *found = word ? strstr(word, what) : NULL;
+    return found && found < word + strcspn(word, " \n");
+}
+
+/* Behind a lone "-", which ends what has no fixed number of words. */
+static const char *file_system_of(const char *line)
+{
+    const char *word = word_of(line, 6);
+    while (word && !word_is(word, "-"))
+        word = word_of(word, 1);
+    return word ? word_of(word, 1) : NULL;
+}
+
+/* A line has the mount's number, its parent's, a device, which part of its file system is seen, and where. */
+static bool goes_with_the_pod(const char *line)
+{
+    const char *part = word_of(line, 3);
+    return word_has(part, "/kubernetes.io~empty-dir/") ||
+           (word_is(part, "/") && word_is(file_system_of(line), "tmpfs"));
+}
+
+static void add_mount(struct travel_mounts *mounts, const char *line)
+{
+    mounts->number[mounts->count++] = strtol(line, NULL, 10);
+}
+
+void travel_own_mounts(const char *mountinfo, struct travel_mounts *ret)
+{
+    const char *root = NULL;
+    *ret = (struct travel_mounts){0};
     for (const char *line = mountinfo; line && *line; line = strchr(line, '\n')) {
         line += *line == '\n';
-        const char *at = line;
-        for (int field = 0; field < 4 && at; field++) {
-            at = strpbrk(at, " \n");
-            at = at && *at == ' ' ? at + 1 : NULL;
-        }
-        if (at && !strncmp(at, "/ ", 2))
-            found = strtol(line, NULL, 10);
+        if (word_is(word_of(line, 4), "/"))
+            root = line; /* the last one that is mounted there hides the others */
+        else if (ret->count < TRAVEL_MOUNTS_MAX - 1 && goes_with_the_pod(line))
+            add_mount(ret, line);
     }
-    return found;
+    if (root)
+        add_mount(ret, root);
+    RM_ASSERT(ret->count <= TRAVEL_MOUNTS_MAX, "%d mounts of a pod's own", ret->count);
+}
+
+bool travel_is_own(const struct travel_mounts *mounts, long mount)
+{
+    for (int i = 0; i < mounts->count; i++)
+        if (mounts->number[i] == mount)
+            return true;
+    return false;
 }
 
 bool travel_lies_in(const char *path, const char *folder)

@@ -3,8 +3,8 @@
  *
  * CRIU keeps descriptors, not what files hold: a program lives again only where each file that it has open is
  * as long as it was. So these travel: what is named (checkpoint.processPaths), and what the program has open
- * for writing in the container's own file system, which is another one in the next pod. What lies on a volume
- * stays there, unless it is named. */
+ * for writing where the next pod begins with nothing. What lies on a volume that outlives a pod stays there,
+ * unless it is named. */
 #ifndef RM_SNAPSHOT_TRAVEL_H
 #define RM_SNAPSHOT_TRAVEL_H
 
@@ -15,8 +15,9 @@
 #include "common/base/error.h"
 
 enum {
-    TRAVEL_NAMED_MAX = 16,          /* as many as a job may name */
-    TRAVEL_PATH_MAX = 4096,         /* PATH_MAX */
+    TRAVEL_NAMED_MAX = 16,  /* as many as a job may name */
+    TRAVEL_PATH_MAX = 4096, /* PATH_MAX */
+    TRAVEL_MOUNTS_MAX = 64,
     TRAVEL_OPEN_MOST = 1 << 30,     /* bytes of all files together that are open and not named */
     TRAVEL_HEAD_MAGIC = 0x46544d52, /* "RMTF" */
 };
@@ -39,8 +40,18 @@ bool travel_path_holds(const char *path, size_t length);
 /* Reads /proc/PID/fdinfo/N: whether it is open for writing, and the mount that it is on; false where either
  * is not told. */
 bool travel_descriptor(const char *fdinfo, bool *ret_written, long *ret_mount);
-/* Finds in /proc/PID/mountinfo the mount that is seen at "/"; -1: there is none. */
-long travel_root_mount(const char *mountinfo);
+
+/* The mounts whose files are gone with the pod: the container's own file system, its emptyDirs (also those
+ * that the operator puts at /tmp and /dev/shm), and what lies in memory. */
+struct travel_mounts {
+    int count;
+    long number[TRAVEL_MOUNTS_MAX];
+};
+
+/* Finds them in /proc/PID/mountinfo; more than TRAVEL_MOUNTS_MAX are not looked at, the one at "/" always is.
+ */
+void travel_own_mounts(const char *mountinfo, struct travel_mounts *ret);
+bool travel_is_own(const struct travel_mounts *mounts, long mount);
 
 /* Whether a path is that folder or lies below it. */
 bool travel_lies_in(const char *path, const char *folder);

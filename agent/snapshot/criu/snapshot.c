@@ -74,7 +74,7 @@ int snapshot_dump(const struct snapshot *wish, struct snapshot_stats *ret, struc
     struct program_streams streams;
     struct snapshot with = *wish;
     with.travel.root = wish->pid;
-    with.travel.mount = travel_own_mount();
+    travel_own(&with.travel.mounts);
     if (refuse_tree(wish->pid, err) < 0 || travel_refuse(&with.travel, err) < 0)
         return -1;
     program_streams_read(wish->pid, &streams);

@@ -91,7 +91,7 @@ Test(travel_files, what_is_named_comes_back_as_it_was)
     char folder[128];
     snprintf(folder, sizeof folder, "%s", path_in(&p, "in"));
     const char *const named[] = {folder, "/no/such/file"};
-    pack(&(struct travel){.named = named, .named_count = 2, .mount = -1, .room = 8}, &p);
+    pack(&(struct travel){.named = named, .named_count = 2, .room = 8}, &p);
     write_text(path_in(&p, "in/log"), "something else, and longer\n");
     cr_assert_eq(unlink(path_in(&p, "in/newest")), 0);
     cr_assert_eq(rmdir(path_in(&p, "in/empty")), 0);
@@ -118,7 +118,7 @@ Test(travel_files, a_whole_tree_comes_back_where_nothing_of_it_is_left)
     snprintf(file, sizeof file, "%s", path_in(&p, "a/b/file"));
     write_text(file, "here\n");
     const char *const named[] = {file};
-    pack(&(struct travel){.named = named, .named_count = 1, .mount = -1, .room = -1}, &p);
+    pack(&(struct travel){.named = named, .named_count = 1, .room = -1}, &p);
     snprintf(command, sizeof command, "rm -rf %s", p.work);
     cr_assert_eq(system(command), 0);
     unpack(&p);
@@ -147,7 +147,7 @@ Test(travel_files, what_nobody_may_write_to_is_put_back_without_any_right)
     cr_assert(chmod(file, 0400) == 0 && chmod(folder, 0500) == 0);
     drop_capabilities();
     const char *const named[] = {folder};
-    pack(&(struct travel){.named = named, .named_count = 1, .mount = -1, .room = -1}, &p);
+    pack(&(struct travel){.named = named, .named_count = 1, .room = -1}, &p);
     unpack(&p);
     cr_assert(chmod(folder, 0700) == 0 && unlink(file) == 0 && rmdir(folder) == 0);
     unpack(&p);
@@ -195,7 +195,8 @@ Test(travel_files, what_is_open_for_writing_travels_by_itself_and_nothing_else_t
     pid_t holder = fork(); /* with all that is open here */
     if (holder == 0)
         hold_on();
-    struct travel travel = {.root = holder, .mount = mount_of(written), .room = -1};
+    struct travel travel = {
+        .root = holder, .mounts = {.count = 1, .number = {mount_of(written)}}, .room = -1};
     pack(&travel, &p);
     cr_assert_eq(write(written, "more\n", 5), 5);
     write_text(path_in(&p, "read"), "behind\n");
@@ -206,7 +207,7 @@ Test(travel_files, what_is_open_for_writing_travels_by_itself_and_nothing_else_t
     travel.room = 9;
     struct error err = {0};
     cr_expect_eq(travel_refuse(&travel, &err), -1, "once, and of ten bytes");
-    travel.mount = -1;
+    travel.mounts.number[0] = -1;
     cr_expect_eq(travel_refuse(&travel, &err), 0, "of another mount");
     kill(holder, SIGKILL);
     close(written), close(again), close(read_only), close(gone);
@@ -224,7 +225,7 @@ Test(travel_files, a_folder_without_them_is_as_good_and_what_nobody_wrote_is_ref
     snprintf(file, sizeof file, "%s", path_in(&p, "file"));
     write_text(file, "here\n");
     const char *const named[] = {file};
-    pack(&(struct travel){.named = named, .named_count = 1, .mount = -1, .room = -1}, &p);
+    pack(&(struct travel){.named = named, .named_count = 1, .room = -1}, &p);
     struct stat info;
     cr_assert_eq(stat(archive, &info), 0);
     for (off_t length = info.st_size - 1; length >= 0; length -= 7) {

@@ -6,6 +6,7 @@
 
 #include "cast.h"
 #include "common/wire/json.h"
+#include "operator/core/objects.h"
 #include "operator/core/pod.h"
 #include "operator/core/pod_frozen.h"
 #include "operator/core/read.h"
@@ -166,6 +167,20 @@ Test(operator_frozen, its_coordinator_is_told_which_workers_were_given_up)
         cr_assert_eq(pod_coordinator(&c->job, &settings, &(struct op_spec){0}, 2, &text, NULL), 0);
         const char *told = strstr(str_text(&text), "{\"name\":\"RINGMASTER_POD_ATTEMPT\",\"value\":\"7\"}");
         cr_assert(frozen ? told != NULL : !strstr(str_text(&text), "POD_ATTEMPT"), "%s", str_text(&text));
+        str_clear(&text);
+        cast_free(c);
+    }
+}
+
+Test(operator_frozen, its_pod_may_be_evicted_for_a_drain_would_wait_for_ever)
+{
+    for (int frozen = 0; frozen < 2; frozen++) {
+        struct cast *c =
+            cast_open(frozen ? "{" FROZEN PLAIN "}" : "{" LAUNCH ",\"checkpoint\":null" PLAIN "}");
+        struct str text = str_init(1 << 20);
+        object_budget(&c->job, &text);
+        cr_assert(strstr(str_text(&text), frozen ? "\"minAvailable\":0" : "\"minAvailable\":1"), "%s",
+                  str_text(&text));
         str_clear(&text);
         cast_free(c);
     }

@@ -30,16 +30,50 @@ Test(travel, a_descriptor_is_written_to_by_its_flags_and_lies_on_its_mount)
     }
 }
 
-Test(travel, the_mount_at_the_root_is_the_last_one_there)
+/* How many there are, and whether those two are among them. */
+static void owns(const char *mountinfo, int count, long first, long second)
 {
-    cr_expect_eq(travel_root_mount("21 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
-                                   "22 21 0:20 / /proc rw - proc proc rw\n"
-                                   "915 21 0:70 / / rw,relatime - overlay overlay rw\n"
-                                   "916 915 8:1 /tmp /tmp rw - ext4 /dev/sda1 rw\n"),
-                 915);
-    cr_expect_eq(travel_root_mount("916 915 8:1 / /tmp rw - ext4 /dev/sda1 rw\n"), -1);
-    cr_expect_eq(travel_root_mount("21 1 8:1 /\n"), -1);
-    cr_expect_eq(travel_root_mount(""), -1);
+    struct travel_mounts mounts;
+    travel_own_mounts(mountinfo, &mounts);
+    cr_expect_eq(mounts.count, count, "%d: %s", mounts.count, mountinfo);
+    cr_expect(first < 0 || travel_is_own(&mounts, first), "%ld: %s", first, mountinfo);
+    cr_expect(second < 0 || travel_is_own(&mounts, second), "%ld: %s", second, mountinfo);
+}
+
+Test(travel, the_mount_at_the_root_is_the_pods_own_and_the_last_one_there_counts)
+{
+    owns("21 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+         "22 21 0:20 / /proc rw - proc proc rw\n"
+         "915 21 0:70 / / rw,relatime - overlay overlay rw\n"
+         "916 915 8:1 /data /data rw - ext4 /dev/sda1 rw\n",
+         1, 915, -1);
+    owns("916 915 8:1 / /data rw - ext4 /dev/sda1 rw\n", 0, -1, -1);
+    owns("21 1 8:1 /\n", 0, -1, -1);
+    owns("", 0, -1, -1);
+}
+
+Test(travel, so_are_its_empty_folders_and_what_lies_in_memory_and_no_other_volume)
+{
+#define PODS "/var/lib/kubelet/pods/0b1c/volumes/"
+    owns("915 21 0:70 / / rw - overlay overlay rw\n"
+         "920 915 8:1 " PODS "kubernetes.io~empty-dir/ringmaster-tmp /tmp rw master:1 - ext4 /dev/sda1 rw\n"
+         "921 915 8:1 " PODS "kubernetes.io~csi/pvc-7/mount /data rw - ext4 /dev/sda1 rw\n"
+         "922 915 8:1 /srv/kubernetes.io~empty-dir-of-mine /mine rw - ext4 /dev/sda1 rw\n"
+         "923 915 0:99 / /dev/shm rw,nosuid shared:3 master:2 - tmpfs tmpfs rw\n"
+         "924 915 0:99 /part /host rw - tmpfs tmpfs rw\n"
+         "925 915 0:98 / /nfs rw - nfs4 server:/ rw\n",
+         3, 920, 923);
+}
+
+Test(travel, of_very_many_mounts_the_root_is_looked_at_in_any_case)
+{
+    char text[1 << 14];
+    size_t length = 0;
+    for (int i = 0; i < 2 * TRAVEL_MOUNTS_MAX; i++)
+        length += (size_t)snprintf(text + length, sizeof text - length,
+                                   "%d 1 0:9 / /m%d rw - tmpfs tmpfs rw\n", 100 + i, i);
+    snprintf(text + length, sizeof text - length, "7 1 0:70 / / rw - overlay overlay rw\n");
+    owns(text, TRAVEL_MOUNTS_MAX, 7, 100);
 }
 
 Test(travel, what_lies_below_a_folder_lies_in_it)
