@@ -35,9 +35,9 @@ threads = [threading.Thread(target=count, args=[k]) for k in range(2)]
 found = [hashlib.sha256(open(f"/tmp/log-{k}", "rb").read()).hexdigest() for k in range(2)]
 open(out, "w").write(json.dumps(found))
 """
-# A pipeline of three processes, the last of which appends to a file.
+# A pipeline of three processes, the last of which appends to a file that it keeps open: one that is not open stays behind.
 PIPELINE = """n=0; while [ $n -lt $0 ]; do echo $n; n=$((n+1)); sleep 0.05; done |
-while read n; do echo $n; done | while read n; do echo $n >> /tmp/log; echo $n; done
+while read n; do echo $n; done | while read n; do echo $n >&3; echo $n; done 3>> /tmp/log
 a=$(sha256sum < /tmp/log); echo "[\\"${a%% *}\\"]" > $1"""
 PROGRAMS = {"threads": ["python3", "-c", THREADS], "pipeline": ["sh", "-c", PIPELINE]}
 
