@@ -107,6 +107,8 @@ enum plant {
     PLANT_DEAL_APART,     /* one rank hears another time a lane than the others, and shares lanes out by it */
     PLANT_LISTENER_HOLDS, /* who has heard a part of a state says that it holds it */
     PLANT_SOURCE_IS_PAIR, /* of who gives something else it is said that it can't be reached */
+    PLANT_ONE_ENDS_ALL,   /* in a run what one can't read nobody can, as it has put it aside */
+    PLANT_ONE_HOLDS_ALL,  /* and in pods, which wait without end */
     PLANT_FIRST_UNREAD,   /* before the first ring nobody names what an earlier run left */
     PLANTS
 };
@@ -474,6 +476,7 @@ struct sim {
     bool vanished_told; /* that pieces are missing */
     bool stuck_told;    /* that a call does not return */
     bool refused_told;  /* that a machine won't do */
+    bool others_well;   /* as the job failed: without the one in trouble enough were */
     bool skipped_since; /* a state was not saved, as told, since then */
     struct work work;
     struct {
@@ -655,8 +658,8 @@ bool trouble_is_wrong_source(const struct sim *sim, int node);
 void trouble_source_said(struct sim *sim, struct elastic_result *r, int source);
 void trouble_check_told(struct sim *sim, const struct rdzv_tell *t);
 rm_time trouble_over(const struct sim *sim);
-bool trouble_reads_fail(const struct sim *sim, int node);
-bool trouble_lists_fail(const struct sim *sim, int node);
+bool trouble_reads_fail(struct sim *sim, int node);
+bool trouble_lists_fail(struct sim *sim, int node);
 bool trouble_pieces_vanish(const struct sim *sim);
 bool trouble_is_stuck(const struct sim *sim, int node); /* a call of its does not return, or just has */
 rm_time trouble_returns_at(const struct sim *sim, int node, bool reads); /* sim->now: soon */
@@ -669,6 +672,10 @@ void trouble_check_form(struct sim *sim, const struct msg_form *form);
 void trouble_check_refused(struct sim *sim, const struct rdzv_tell *tell);
 bool trouble_all_damaged(const struct sim *sim);
 bool trouble_takes_one(const struct sim *sim);
+bool trouble_is_own(const struct sim *sim, int node,
+                    rm_time since);           /* its worker alone has it, or had since */
+bool trouble_excuses(const struct sim *sim);  /* nobody can make a step now */
+rm_time trouble_takes(const struct sim *sim); /* until others go on without the one that has it */
 bool trouble_ends_it(const struct sim *sim);
 bool trouble_may_wait(const struct sim *sim);
 

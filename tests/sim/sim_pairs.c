@@ -140,7 +140,8 @@ static int largest_clique(const struct sim *sim, rm_time since, bool at_rest)
         bool there = n && n->alive && t->alive && t->opened && t->since <= since;
         bool well = there && !n->stopped && !t->stopped && !t->stuck && sim->expected[w] >= 0;
         well = well && !(at_rest && (n->disturbed > since || n->doomed_at || sim->drilled[w]));
-        well = well && !(at_rest && trouble_is_wrong_source(sim, sim->node_of[w]));
+        well = well && !(at_rest && (trouble_is_wrong_source(sim, sim->node_of[w]) ||
+                                     trouble_is_own(sim, sim->node_of[w], since)));
         if (well)
             set_add(&among, w);
         for (int v = 0; v < RM_WORKERS_MAX; v++)

@@ -1,6 +1,7 @@
 /* No job stands still: where min workers have been well for a while, and have reached each other, a step was
- * made meanwhile. What excuses a pause begins that while anew: a store that takes nothing, a coordinator that
- * is not there, trouble that is drawn for the seed. */
+ * made meanwhile; what one alone can't do is no reason for the others, once the time that is given to it is
+ * over. What excuses a pause begins that while anew: a store that takes nothing, a coordinator that is not
+ * there, trouble of all. */
 #include "tests/sim/sim.h"
 
 /* Longer than each patience that may come first: of a fault's table with its pauses, and of startTimeout. */
@@ -31,20 +32,17 @@ static rm_time walls_take(const struct sim *sim)
     return all;
 }
 
-/* Who gives something else is asked again for 30 s before others go on without it, and where they can't it
- * may have a pause of 30 s before it as it becomes well. And a step that was drawn to be slow may be the
- * first one that is made. */
+/* A step that was drawn to be slow may be the first one that is made. */
 static rm_time bound_of(const struct sim *sim)
 {
-    rm_time source = sim->scenario.trouble == TROUBLE_SOURCE ? 60 * RM_S : 0;
-    return well_for(sim) + source + walls_take(sim) + sim->still.slow;
+    return well_for(sim) + trouble_takes(sim) + walls_take(sim) + sim->still.slow;
 }
 
 static bool is_excused(const struct sim *sim)
 {
     const struct scenario *s = &sim->scenario;
-    bool drawn = (s->trouble != TROUBLE_NONE && s->trouble != TROUBLE_SOURCE) || s->damage ||
-                 s->storage_fails || s->fills || s->nan_step || s->nan_alone || sim->crowd;
+    bool drawn = trouble_excuses(sim) || s->damage || s->storage_fails || s->fills || s->nan_step ||
+                 s->nan_alone || sim->crowd;
     bool store = sim->store_full || sim->now < sim->store_back;
     bool coordinator = !sim->rdzv || sim->coord_stopped || sim->coord_disturbed > sim->still.since;
     return drawn || store || coordinator || sim->ended || sim->interrupted || sim->told >= s->steps;
