@@ -178,15 +178,28 @@ bool trouble_is_own(const struct sim *sim, int node, rm_time since)
            sim->now >= s->trouble_at && !over;
 }
 
+/* Who came too late to be in the last steps is not asked to save them, also where it has heard of all. */
+static bool another_holds_all(const struct sim *sim)
+{
+    bool any = false;
+    for (int i = 0; i < sim->nodes; i++) {
+        const struct node *n = &sim->node[i];
+        bool member = n->alive && n->trainer.ring >= 0;
+        bool holds = member && n->memory.whole && n->memory.step >= sim->scenario.steps;
+        any = any || (holds && !trouble_is_own(sim, i, sim->now));
+    }
+    return any;
+}
+
 /* What one alone can't do stops nobody: enough others are well, and reach each other. After the last step any
- * one of them would do. Of an interrupted job nothing is left to do but to save, for whoever holds its state.
- */
+ * one of them would do that holds it. Of an interrupted job nothing is left to do but to save, for whoever
+ * holds its state. */
 static bool others_go_on(const struct sim *sim)
 {
-    if (sim->interrupted)
+    bool made = sim->told >= sim->scenario.steps;
+    if (sim->interrupted || (made && !another_holds_all(sim)))
         return false;
-    int least = sim->told >= sim->scenario.steps ? 1 : sim->scenario.min;
-    return pairs_well_since(sim, sim->now - settles_in) >= least;
+    return pairs_well_since(sim, sim->now - settles_in) >= (made ? 1 : sim->scenario.min);
 }
 
 static const char said_of_source[] = "it gives something else than was agreed";
