@@ -215,6 +215,8 @@ bool rdzv_save_begin(const struct turn *turn, const struct msg_state *state, boo
     if (st->state != RDZV_SAVING || st->save.step != save.step || st->save.final != final) {
         st->save_since = st->save_again_at = turn->now;
         st->vanished = 0;
+        st->save_waits = true;
+        st->save_handed_on = false;
     }
     st->save = save;
     st->save_again = false;

@@ -59,21 +59,26 @@ Test(stuck, nor_is_it_in_pods)
     go_on_without_it(&s);
 }
 
+static void save_waits(struct story *s, int w, int64_t step)
+{
+    struct message m;
+    message_init(&m, MSG_SAVE_WAITS);
+    m.save_waits.step = step;
+    text_copy(m.save_waits.why, sizeof m.save_waits.why, "the store does not answer");
+    hear(s, w, &m);
+}
+
 /* That one's call may not return either, and nobody has said so yet. */
 Test(stuck, nor_does_a_run_end_as_its_store_is_away_for_long_when_enough_have_come)
 {
     struct story s;
-    struct message m;
     struct rdzv_settings settings = patient(2);
     settings.join_window = 2 * RM_S;
     story_begin(&s, settings);
     expect_workers(&s, 7);
     hello(&s, 0, 45);
     stopped(&s, 0, 45, 45);
-    message_init(&m, MSG_SAVE_WAITS);
-    m.save_waits.step = 45;
-    text_copy(m.save_waits.why, sizeof m.save_waits.why, "the store does not answer");
-    hear(&s, 0, &m);
+    save_waits(&s, 0, 45);
     comes(&s, 1);
     comes(&s, 2);
     they_live_on(&s, 3, 590);
@@ -168,5 +173,129 @@ Test(stuck, where_all_places_are_taken_nothing_is_formed_anew_for_who_waits_outs
     hold_up(&s, 60);
     cr_assert_eq(s.generation, 1, "%s", str_text(&s.log));
     cr_assert_not(said(&s, "others are well"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* ---- the last step, which one alone does not write ---- */
+
+static void finish_three(struct story *s, bool pods)
+{
+    struct rdzv_settings settings = patient(2);
+    settings.steps = 100;
+    settings.unsupervised = pods;
+    story_begin(s, settings);
+    train_with(s, 3);
+    for (int w = 0; w < 3; w++)
+        progress(s, w, 100);
+    for (int w = 0; w < 3; w++)
+        finished(s, w);
+    cr_assert_eq(rdzv_state(s->st), RDZV_SAVING, "%s", rdzv_why(s->st));
+    for (int w = 0; w < 3; w++)
+        save_waits(s, w, 100);
+}
+
+static void others_write(struct story *s, int parts)
+{
+    for (int w = 0; w < 2; w++)
+        checkpointed(s, w, 100, w, parts, true);
+}
+
+/* Worker 2 says so each 10 s; silent: its call does not return. */
+static void two_waits(struct story *s, int seconds, bool silent)
+{
+    for (int i = 0; i < seconds && s->ended < 0; i++) {
+        they_live_on(s, 3, 1);
+        if (i % 10 == 9 && !silent)
+            save_waits(s, 2, 100);
+    }
+}
+
+static void they_save_it(struct story *s)
+{
+    cr_assert(said(s, "send 0,1 save"), "%s", str_text(&s->log));
+    others_write(s, 2);
+    cr_assert(said(s, "send 0 publish"), "%s", str_text(&s->log));
+    published(s, 0, 100, true);
+    cr_assert_eq(s->ended, 0, "%s", str_text(&s->log));
+    story_end(s);
+}
+
+Test(stuck, the_part_of_one_whose_store_alone_takes_nothing_for_30_s_goes_to_the_others)
+{
+    for (int pods = 0; pods < 2; pods++) {
+        struct story s;
+        finish_three(&s, pods);
+        two_waits(&s, 100, false);
+        others_write(&s, 3);
+        forget(&s);
+        two_waits(&s, 25, false);
+        cr_assert_not(said(&s, " save"), "it may be over for this one, too: %s", str_text(&s.log));
+        two_waits(&s, 6, false);
+        save_waits(&s, 2, 100);
+        they_save_it(&s);
+    }
+}
+
+Test(stuck, while_the_store_takes_nothing_from_anybody_all_wait)
+{
+    for (int pods = 0; pods < 2; pods++) {
+        struct story s;
+        finish_three(&s, pods);
+        forget(&s);
+        for (int i = 0; i < 50; i++) {
+            two_waits(&s, 10, false);
+            save_waits(&s, 0, 100);
+            save_waits(&s, 1, 100);
+        }
+        cr_assert_not(said(&s, " save"), "%s", str_text(&s.log));
+        cr_assert_eq(rdzv_state(s.st), RDZV_SAVING, "%s", rdzv_why(s.st));
+        story_end(&s);
+    }
+}
+
+Test(stuck, a_run_whose_store_is_back_for_others_does_not_end_for_one_whose_call_does_not_return)
+{
+    struct story s;
+    finish_three(&s, false);
+    two_waits(&s, 100, true);
+    others_write(&s, 3);
+    forget(&s);
+    two_waits(&s, 490, true);
+    cr_assert_not(said(&s, " save"), "its patience is not over: %s", str_text(&s.log));
+    two_waits(&s, 15, true);
+    cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
+    they_save_it(&s);
+}
+
+Test(stuck, nor_for_a_publisher_whose_call_does_not_return)
+{
+    struct story s;
+    finish_three(&s, false);
+    others_write(&s, 3);
+    checkpointed(&s, 2, 100, 2, 3, true);
+    cr_assert(said(&s, "send 0 publish"), "%s", str_text(&s.log));
+    two_waits(&s, 605, true);
+    cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
+    cr_assert(said(&s, "send 1 publish"), "%s", str_text(&s.log));
+    published(&s, 1, 100, true);
+    cr_assert_eq(s.ended, 0, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* Its patience was over when they began. */
+Test(stuck, but_it_ends_as_the_store_does_not_take_what_the_others_write_then)
+{
+    struct story s;
+    finish_three(&s, false);
+    others_write(&s, 3);
+    two_waits(&s, 605, true);
+    cr_assert(said(&s, "send 0,1 save"), "%s", str_text(&s.log));
+    save_waits(&s, 2, 100);
+    cr_assert_eq(s.ended, -1, "nobody waits for this one: %s", str_text(&s.log));
+    checkpointed(&s, 0, 100, 0, 2, true);
+    save_waits(&s, 1, 100);
+    cr_assert_eq(s.ended, 4, "%s", str_text(&s.log));
+    cr_assert(said(&s, "given up after checkpoint.endTimeout; the store does not answer"), "%s",
+              str_text(&s.log));
     story_end(&s);
 }
