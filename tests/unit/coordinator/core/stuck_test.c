@@ -108,7 +108,8 @@ Test(stuck, what_a_job_ends_with_is_waited_for_whoever_comes)
  * worker 1 could join. */
 static void hold_up(struct story *s, int seconds)
 {
-    for (int i = 0; i < seconds && s->generation == 1 && s->ended < 0; i++) {
+    int64_t ring = s->generation;
+    for (int i = 0; i < seconds && s->generation == ring && s->ended < 0; i++) {
         if (i % 10 == 0)
             write_hangs(s, 0, 18, (120 + i) * RM_S);
         for (int w = 0; w < 2; w++) {
@@ -173,6 +174,34 @@ Test(stuck, where_all_places_are_taken_nothing_is_formed_anew_for_who_waits_outs
     hold_up(&s, 60);
     cr_assert_eq(s.generation, 1, "%s", str_text(&s.log));
     cr_assert_not(said(&s, "others are well"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* It gets nothing from who is alone in the ring, as the two can't reach each other. */
+Test(stuck, nor_for_one_that_cant_reach_the_one_in_the_ring)
+{
+    struct story s;
+    struct rdzv_settings settings = patient(1);
+    settings.unsupervised = true;
+    settings.workers_target = 2;
+    settings.step_timeout = 10 * RM_S;
+    story_begin(&s, settings);
+    train_with(&s, 2);
+    for (int ring = 0; ring < 3 && s.form.form.count != 1; ring++) {
+        for (int w = 0; w < 2; w++)
+            fault_of(&s, w, FAULT_RING, 1 - w, 0);
+        for (int w = 0; w < 2; w++)
+            stopped(&s, w, 0, 0);
+        for (int w = 0; w < 2; w++)
+            ready(&s, w, 0);
+    }
+    cr_assert(s.form.form.count == 1 && is_in(&s, 0), "%s", str_text(&s.log));
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", rdzv_why(s.st));
+    progress(&s, 0, 18);
+    forget(&s);
+    hold_up(&s, 60);
+    cr_assert_not(said(&s, "others are well") || said(&s, " stop "), "%s", str_text(&s.log));
+    cr_assert(said(&s, "does not return"), "the reason is told: %s", str_text(&s.log));
     story_end(&s);
 }
 
