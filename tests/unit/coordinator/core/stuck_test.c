@@ -166,6 +166,31 @@ Test(stuck, alone_in_pods_gives_it_at_once)
     story_end(&s);
 }
 
+/* Nobody tells those to stop who listen, as a ring stops: it is for their sake that this one does. */
+Test(stuck, who_listens_to_it_in_vain_is_told_to_stop_with_it)
+{
+    struct story s;
+    struct rdzv_settings settings = patient(1);
+    settings.step_timeout = 10 * RM_S;
+    settings.unsupervised = settings.listens = true;
+    settings.workers_target = 1;
+    story_begin(&s, settings);
+    s.listening = true;
+    train_with(&s, 1);
+    progress(&s, 0, 18);
+    expect_workers(&s, 3);
+    hello(&s, 1, -1);
+    cr_assert(said(&s, "send 1 listen"), "%s", str_text(&s.log));
+    for (int i = 0; i < 30 && !said(&s, "send 1 stop"); i++)
+        hold_up(&s, 1);
+    cr_assert(said(&s, "send 1 stop"), "%s", str_text(&s.log));
+    stopped(&s, 0, 18, 18);
+    stopped(&s, 1, -1, -1);
+    they_live_on(&s, 2, 3);
+    cr_assert(is_in(&s, 0) && is_in(&s, 1) && s.form.form.sources_count == 1, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 /* Who waits outside would get no place in the ring that is formed for it. */
 Test(stuck, where_all_places_are_taken_nothing_is_formed_anew_for_who_waits_outside)
 {
