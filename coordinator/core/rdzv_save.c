@@ -12,6 +12,7 @@
 #include "coordinator/core/rdzv_fault.h"
 #include "coordinator/core/rdzv_interval.h"
 #include "coordinator/core/rdzv_leave.h"
+#include "coordinator/core/rdzv_listen.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_outage.h"
 #include "coordinator/core/rdzv_pairs.h"
@@ -281,6 +282,11 @@ void rdzv_settle_saving(const struct turn *turn)
     bool anew = (st->save_again && turn->now >= st->save_again_at) || a_writer_is_gone(st);
     if (anew && rdzv_save_begin(turn, &st->save_state, st->save.final))
         return;
+    if (anew && st->save.final && rdzv_listen_holds(st)) {
+        rdzv_say(st, "nobody of the ring can save step %" PRId64 ", and who has heard it may", st->save.step);
+        rdzv_quiesce_for_all(turn);
+        return;
+    }
     if (rdzv_trouble_at(st) != RM_NEVER)
         return; /* who can't save it now may a moment later */
     bool in_vain = !rdzv_on_its_way(st) || turn->now >= st->state_since + st->settings.start_timeout;
