@@ -178,26 +178,57 @@ bool trouble_is_own(const struct sim *sim, int node, rm_time since)
            sim->now >= s->trouble_at && !over;
 }
 
-/* Who came too late to be in the last steps is not asked to save them, also where it has heard of all. */
+static const struct published *newest_sound(const struct sim *sim, rm_time stood)
+{
+    const struct published *best = NULL;
+    for (int i = 0; i < sim->published_count; i++) {
+        const struct published *p = &sim->published[i];
+        bool sound = !p->damaged && published_stands(p) && p->stood <= stood;
+        if (sound && (!best || p->step > best->step))
+            best = p;
+    }
+    return best;
+}
+
+/* In its memory, from which none of the others gets it: a wall stands between it and each of them. As
+ * it can't save it either nobody else can go on from there, and to give those steps up is not for the job to
+ * decide. */
+bool trouble_holds_alone(const struct sim *sim)
+{
+    int worker = sim->scenario.trouble_worker, here = sim->scenario.trouble ? sim->node_of[worker] : -1;
+    if (here < 0 || !sim->node[here].alive || !trouble_is_own(sim, here, sim->now))
+        return false;
+    const struct content *held = &sim->node[here].memory;
+    const struct published *p = newest_sound(sim, sim->now);
+    bool alone = held->whole && (!p || p->step < held->step);
+    for (int i = 0; i < sim->nodes; i++) {
+        const struct node *n = &sim->node[i];
+        bool as_new = n->memory.whole && n->memory.step >= held->step;
+        bool reached = !pairs_stood(sim, n->worker, worker, sim->now - settles_in);
+        alone = alone && (i == here || !n->alive || (!as_new && !reached));
+    }
+    return alone;
+}
+
+/* Who came too late to be in the last steps may have heard of all. */
 static bool another_holds_all(const struct sim *sim)
 {
     bool any = false;
     for (int i = 0; i < sim->nodes; i++) {
         const struct node *n = &sim->node[i];
-        bool member = n->alive && n->trainer.ring >= 0;
-        bool holds = member && n->memory.whole && n->memory.step >= sim->scenario.steps;
+        bool holds = n->alive && n->memory.whole && n->memory.step >= sim->scenario.steps;
         any = any || (holds && !trouble_is_own(sim, i, sim->now));
     }
     return any;
 }
 
 /* What one alone can't do stops nobody: enough others are well, and reach each other. After the last step any
- * one of them would do that holds it. Of an interrupted job nothing is left to do but to save, for whoever
- * holds its state. */
+ * one of them would do that holds it. Of an interrupted job, or one with too many failures, nothing is left
+ * to do but to save, for whoever holds its state. */
 static bool others_go_on(const struct sim *sim)
 {
     bool made = sim->told >= sim->scenario.steps;
-    if (sim->interrupted || (made && !another_holds_all(sim)))
+    if (sim->interrupted || still_ends(sim) || (made && !another_holds_all(sim)) || trouble_holds_alone(sim))
         return false;
     return pairs_well_since(sim, sim->now - settles_in) >= (made ? 1 : sim->scenario.min);
 }
@@ -252,18 +283,6 @@ void trouble_say(struct sim *sim, struct message *m)
 }
 
 /* ---- the truth ---- */
-
-static const struct published *newest_sound(const struct sim *sim, rm_time stood)
-{
-    const struct published *best = NULL;
-    for (int i = 0; i < sim->published_count; i++) {
-        const struct published *p = &sim->published[i];
-        bool sound = !p->damaged && published_stands(p) && p->stood <= stood;
-        if (sound && (!best || p->step > best->step))
-            best = p;
-    }
-    return best;
-}
 
 rm_time trouble_long_known(const struct sim *sim)
 {
