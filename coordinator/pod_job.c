@@ -142,6 +142,18 @@ static int open_corpus(struct pod_job *j, struct remote_data *data, struct corpu
     return -1;
 }
 
+/* Before anything is trained somebody may be about to upload it, as a bucket may be made after its job. */
+static int wait_for_data(const struct pod_job *j, struct error *err)
+{
+    err_set(
+        err, ERR_DATA,
+        "spec.trainer.data: there is nothing under %.200s; upload the data there, or set uri to where they "
+        "are",
+        j->spec.data.uri);
+    err_person(err);
+    return err_class(err, CLASS_PASSING);
+}
+
 /* The listing that the checkpoint found was trained on, if it is one; else that of now, kept from here on. */
 static int settle_listing(struct pod_job *j, struct remote_data *data, struct error *err)
 {
@@ -155,6 +167,8 @@ static int settle_listing(struct pod_job *j, struct remote_data *data, struct er
         if (!kept && why.code != ERR_NOT_FOUND)
             return err_from(err, &why, "%s", why.text);
     }
+    if (!j->found && remote_data_is_empty(data))
+        return wait_for_data(j, err);
     if (open_corpus(j, data, &corpus, err) < 0)
         return -1;
     j->spec.data.format = (enum job_data_format)corpus_format(corpus); /* what Auto means here */

@@ -8,6 +8,7 @@
 #include "coordinator/core/rdzv_ring.h"
 #include "coordinator/core/rdzv_states.h"
 #include "coordinator/core/rdzv_stop.h"
+#include "coordinator/core/rdzv_who.h"
 
 void rdzv_listen(const struct turn *turn, struct rdzv_worker *w)
 {
@@ -87,17 +88,32 @@ void rdzv_heard(const struct turn *turn, struct rdzv_worker *w, const struct msg
         join_those_who_stop(turn, w);
 }
 
+static bool can_be_called(const struct rdzv *st, const struct rdzv_worker *w, enum rdzv_listening which)
+{
+    RM_ASSERT(which == LISTENING_NOW || which == LISTENING_HOLDS, "who is called in does not listen: %d",
+              (int)which);
+    bool there = w->presence == PRESENT && w->trainer_pid && !w->released && !w->leaving;
+    return there && w->listening == which && w->rank < 0 && w->stopped_round != st->round &&
+           w->asked == RM_NEVER;
+}
+
+bool rdzv_listen_holds(const struct rdzv *st)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (can_be_called(st, w, LISTENING_HOLDS) && !rdzv_held_back(st, w))
+            return true;
+    }
+    return false;
+}
+
 static bool call_in(const struct turn *turn, enum rdzv_listening which)
 {
     struct rdzv *st = turn->st;
-    RM_ASSERT(which == LISTENING_NOW || which == LISTENING_HOLDS, "who is called in does not listen: %d",
-              (int)which);
     bool any = false;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
-        bool there = w->presence == PRESENT && w->trainer_pid && !w->released && !w->leaving;
-        if (w->listening != which || !there || w->rank >= 0 || w->stopped_round == st->round ||
-            w->asked != RM_NEVER)
+        if (!can_be_called(st, w, which))
             continue;
         w->must_stop = st->state == RDZV_QUIESCING;
         rdzv_stop_one(turn, w);

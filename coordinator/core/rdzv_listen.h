@@ -15,6 +15,8 @@ void rdzv_heard(const struct turn *turn, struct rdzv_worker *w, const struct msg
 void rdzv_listen_settle(const struct turn *turn);
 rm_time rdzv_listen_until(const struct rdzv *st);
 
+/* Somebody who listens has heard all of the state that the members hold, and goes on with theirs. */
+bool rdzv_listen_holds(const struct rdzv *st);
 /* All members have stopped. At a planned stop, where others are needed, or where what was told is held by
  * nobody else, those are told to stop who hold what these hold; where even they are too few, all who listen.
  * True: some of them have to answer. */

@@ -7,11 +7,13 @@
 
 #include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
+#include "coordinator/core/rdzv_bridge.h"
 #include "coordinator/core/rdzv_ending.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_pieces.h"
 #include "coordinator/core/rdzv_remedy.h"
 #include "coordinator/core/rdzv_states.h"
+#include "coordinator/core/rdzv_trouble.h"
 
 /* Once per outage: that it lasts is seen in the metric. */
 static void tell_outage(const struct turn *turn, bool final)
@@ -48,6 +50,100 @@ static void ask_whose_fault(const struct turn *turn, struct rdzv_worker *w, cons
     rdzv_slice_fault(turn, w, &f);
 }
 
+/* ---- a save that one alone holds up ---- */
+
+/* Part of what is saved that is this worker's, as it is cut now; -1: none. */
+static int part_of(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    RM_ASSERT(st->state == RDZV_SAVING, "worker %d has a part in state %s", rdzv_index(st, w),
+              rdzv_state_name(st->state));
+    for (int i = 0; i < st->save.count; i++) {
+        if (st->save.worker[i] == rdzv_index(st, w))
+            return i;
+    }
+    return -1;
+}
+
+static bool is_waited_for(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    struct msg_fault f = {.step = st->save.step};
+    int part = part_of(st, w);
+    return (part >= 0 && !rdzv_part_is_in(st, part)) || rdzv_is_published_by(st, w, &f);
+}
+
+/* Since when the store has taken a part of it, from one who can write the others as well; RM_NEVER: it has
+ * taken none. */
+static rm_time taken_since(const struct turn *turn)
+{
+    const struct rdzv *st = turn->st;
+    rm_time since = RM_NEVER;
+    for (int i = 0; i < st->save.count; i++) {
+        const struct rdzv_worker *w = &st->worker[st->save.worker[i]];
+        bool stays = w->presence == PRESENT && !w->leaving && !w->released;
+        if (rdzv_part_is_in(st, i) && stays && rdzv_holds_what_is_saved(st, w))
+            since = rm_earlier(since, rm_later(w->sliced_at, st->save_since));
+    }
+    RM_ASSERT(since == RM_NEVER || since <= turn->now, "a part is taken %lld ns from now",
+              (long long)(since - turn->now));
+    return since;
+}
+
+/* True: others write its part, too, or another one publishes it. */
+static bool hand_on(const struct turn *turn, struct rdzv_worker *w, const char *why)
+{
+    struct rdzv *st = turn->st;
+    struct msg_fault f = {.kind = FAULT_STORAGE, .class = CLASS_PASSING, .peer = -1, .step = st->save.step};
+    RM_ASSERT(is_waited_for(st, w), "worker %d holds up no save", rdzv_index(st, w));
+    text_copy_ends(f.detail, sizeof f.detail, why);
+    if (rdzv_trouble(turn, w, FAULT_IN_SAVE, &f, false).remedy != FAULT_ANOTHER)
+        return false;
+    rdzv_say(st, "worker %d alone can't save step %" PRId64 ": %s", rdzv_index(st, w), f.step, f.detail);
+    if (rdzv_is_published_by(st, w, &f))
+        rdzv_forget_publisher(st, w);
+    else
+        st->save_again = true;
+    st->save_waits = false;
+    return true;
+}
+
+/* It is asked again for 30 s. From whom the store took a part may not be able to write any more, either: then
+ * that one says so. */
+static void ask_who_saves(const struct turn *turn, struct rdzv_worker *w, const struct msg_save_waits *m)
+{
+    const struct rdzv *st = turn->st;
+    RM_ASSERT(is_under_way(st, m->step), "step %" PRId64 " waits, and %" PRId64 " is saved", m->step,
+              st->save.step);
+    int part = part_of(st, w);
+    rm_time since = taken_since(turn);
+    bool lacks = part >= 0 && !st->save_again && !rdzv_part_is_in(st, part);
+    if (lacks && since != RM_NEVER && turn->now - since >= FAULT_PATIENCE)
+        hand_on(turn, w, m->why);
+}
+
+/* Who has said nothing, as its call does not return, may be the only one that still waits: those who wrote
+ * their parts, or may publish, have one try without it. */
+static bool hand_on_all(const struct turn *turn)
+{
+    struct rdzv *st = turn->st;
+    bool any = st->save_again, taken = taken_since(turn) != RM_NEVER;
+    struct rdzv_worker *publisher = rdzv_silent_publisher(st);
+    if (st->save_handed_on)
+        return false;
+    st->save_handed_on = true;
+    for (int i = 0; i < st->save.count && taken; i++) {
+        if (!rdzv_part_is_in(st, i))
+            any = hand_on(turn, &st->worker[st->save.worker[i]], st->outage.why) || any;
+    }
+    if (publisher && taken)
+        any = hand_on(turn, publisher, st->outage.why) || any;
+    RM_ASSERT(st->state == RDZV_SAVING, "step %" PRId64 " is handed on in state %s", st->save.step,
+              rdzv_state_name(st->state));
+    st->save_waits = !any;
+    return any;
+}
+
+/* ---- what its agents say ---- */
+
 void rdzv_save_waits(const struct turn *turn, struct rdzv_worker *w, const struct msg_save_waits *m)
 {
     struct rdzv *st = turn->st;
@@ -62,6 +158,10 @@ void rdzv_save_waits(const struct turn *turn, struct rdzv_worker *w, const struc
     }
     if (st->state != RDZV_SAVING)
         ask_whose_fault(turn, w, m);
+    else if (is_under_way(st, m->step)) {
+        st->save_waits = st->save_waits || is_waited_for(st, w);
+        ask_who_saves(turn, w, m);
+    }
     if (first || m->step > o->step || is_under_way(st, m->step)) {
         o->step = m->step;
         o->taken = turn->now - m->age;
@@ -89,8 +189,8 @@ rm_time rdzv_outage_over(const struct turn *turn, int64_t step)
 
 rm_time rdzv_save_gives_up_at(const struct rdzv *st)
 {
-    bool waits = st->outage.on && is_under_way(st, st->outage.step) && !st->settings.unsupervised;
-    return waits ? st->save_since + st->settings.save_patience : RM_NEVER;
+    bool waits = st->outage.on && is_under_way(st, st->outage.step) && st->save_waits;
+    return waits && !st->settings.unsupervised ? st->save_since + st->settings.save_patience : RM_NEVER;
 }
 
 bool rdzv_save_gives_up(const struct turn *turn)
@@ -99,7 +199,7 @@ bool rdzv_save_gives_up(const struct turn *turn)
     RM_ASSERT(st->state == RDZV_SAVING, "step %" PRId64 " is given up in state %s", st->save.step,
               rdzv_state_name(st->state));
     char why[MSG_DETAIL_MAX];
-    if (turn->now < rdzv_save_gives_up_at(st))
+    if (turn->now < rdzv_save_gives_up_at(st) || hand_on_all(turn))
         return false;
     text_print_ends(why, sizeof why, "given up after checkpoint.endTimeout; %s", st->outage.why);
     rdzv_save_failed(turn, st->save.step, why);

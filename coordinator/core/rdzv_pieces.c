@@ -374,6 +374,13 @@ void rdzv_name_publishers(const struct turn *turn)
     send_publish(turn, next, w);
 }
 
+struct rdzv_worker *rdzv_silent_publisher(struct rdzv *st)
+{
+    struct rdzv_collection *c = being_published(st);
+    RM_ASSERT(!c || c->have == c->parts, "%d of %d parts are published", c ? c->have : 0, c ? c->parts : 0);
+    return c && is_awaited(st, c) && !c->held_up ? &st->worker[c->publisher] : NULL;
+}
+
 /* Whether something else goes before it is decided where publishers are named. */
 void rdzv_publishing_waits(struct rdzv *st, const struct rdzv_worker *w, int64_t step)
 {

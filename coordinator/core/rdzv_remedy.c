@@ -6,6 +6,7 @@
 #include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_out.h"
+#include "coordinator/core/rdzv_pairs.h"
 #include "coordinator/core/rdzv_recovery.h"
 #include "coordinator/core/rdzv_stop.h"
 #include "coordinator/core/rdzv_trouble.h"
@@ -112,13 +113,14 @@ static void end_in_ring(const struct turn *turn, const struct rdzv_worker *w)
 }
 
 /* Outside of the ring, which it can't join as that reaches no boundary any more; so it may not have been told
- * to stop yet. */
+ * to stop yet. Who is apart from a member would be left out of the next ring as well. */
 static bool waits_outside(const struct rdzv *st, const struct rdzv_worker *w)
 {
     RM_ASSERT(w->presence != PRESENT || w->rank < st->world, "worker %d has rank %d of %d", rdzv_index(st, w),
               w->rank, st->world);
     bool here = w->presence == PRESENT && w->trainer_pid && w->address[0];
-    return here && w->rank < 0 && !w->leaving && !w->released && !rdzv_held_back(st, w);
+    bool may_join = here && w->rank < 0 && !rdzv_pairs_bar(st, rdzv_index(st, w));
+    return may_join && !w->leaving && !w->released && !rdzv_held_back(st, w);
 }
 
 /* Those who are in the ring keep their places where all are taken: it would be formed with the same ones. */

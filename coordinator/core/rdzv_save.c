@@ -12,6 +12,7 @@
 #include "coordinator/core/rdzv_fault.h"
 #include "coordinator/core/rdzv_interval.h"
 #include "coordinator/core/rdzv_leave.h"
+#include "coordinator/core/rdzv_listen.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_outage.h"
 #include "coordinator/core/rdzv_pairs.h"
@@ -215,6 +216,8 @@ bool rdzv_save_begin(const struct turn *turn, const struct msg_state *state, boo
     if (st->state != RDZV_SAVING || st->save.step != save.step || st->save.final != final) {
         st->save_since = st->save_again_at = turn->now;
         st->vanished = 0;
+        st->save_waits = true;
+        st->save_handed_on = false;
     }
     st->save = save;
     st->save_again = false;
@@ -279,6 +282,11 @@ void rdzv_settle_saving(const struct turn *turn)
     bool anew = (st->save_again && turn->now >= st->save_again_at) || a_writer_is_gone(st);
     if (anew && rdzv_save_begin(turn, &st->save_state, st->save.final))
         return;
+    if (anew && st->save.final && rdzv_listen_holds(st)) {
+        rdzv_say(st, "nobody of the ring can save step %" PRId64 ", and who has heard it may", st->save.step);
+        rdzv_quiesce_for_all(turn);
+        return;
+    }
     if (rdzv_trouble_at(st) != RM_NEVER)
         return; /* who can't save it now may a moment later */
     bool in_vain = !rdzv_on_its_way(st) || turn->now >= st->state_since + st->settings.start_timeout;

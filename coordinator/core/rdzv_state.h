@@ -457,6 +457,8 @@ struct rdzv {
     int vanished;          /* times that pieces of it were said to be written, and were not there */
     rm_time save_again_at; /* not before */
     bool save_again;       /* somebody's part of it can't be written: others have to */
+    bool save_waits;       /* may be for the store; false: nobody has said so of it as it is cut now */
+    bool save_handed_on;   /* as the patience with it was over: that is done once */
     bool final_saved;
     struct rdzv_outage outage;
     struct rdzv_transport transport;

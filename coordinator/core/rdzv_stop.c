@@ -147,6 +147,10 @@ void rdzv_quiesce_for_all(const struct turn *turn)
         struct rdzv_worker *w = &st->worker[i];
         bool here = w->presence == PRESENT && w->trainer_pid && !w->released && !w->leaving;
         w->must_stop = w->must_stop || here;
+        if (!here || !rdzv_listens_on(w))
+            continue;
+        rdzv_stop_one(turn, w);        /* was left out of what was sent to all, */
+        w->listening = LISTENING_CANT; /* and gets what it lacks as the next ring is formed */
     }
 }
 

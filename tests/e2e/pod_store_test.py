@@ -173,11 +173,26 @@ def test_a_place_that_can_be_none_ends_the_job_at_once(pods):
     assert "can't be a bucket's name" in coordinator.last_word()["reason"]
 
 
-def test_data_that_is_not_there_ends_the_job_with_its_place(pods, bucket):
-    group = pods(data={"uri": f"{bucket.uri}/nothing"})
+def test_data_that_is_not_there_is_waited_for_until_somebody_uploads_it(pods, bucket):
+    group = pods(data={"uri": f"{bucket.uri}/later"})
+    coordinator = group.coordinator()
+    status = group.until(lambda s: s["storeWaiting"], "it says what is missing")
+    assert status["preparing"] and status["storeWaiting"]["person"], status
+    assert f"there is nothing under {bucket.uri}/later; upload the data there" in status["storeWaiting"]["reason"]
+    workers = [group.worker(i) for i in range(2)]
+    bucket.put("later/a.txt", rig.make_text(40000).encode())
+    status = group.ring((0, 1), (1, 1))
+    assert status["storeWaiting"] is None
+    assert [worker.wait() for worker in workers] == [0, 0], group.tail()
+    assert coordinator.wait() == 0, group.tail()
+
+
+def test_data_that_are_too_few_end_the_job_with_their_place(pods, bucket):
+    bucket.put("few/a.txt", b"too few")
+    group = pods(data={"uri": f"{bucket.uri}/few"})
     coordinator = group.coordinator()
     assert coordinator.wait() == 3, group.tail()
-    assert "/nothing" in coordinator.last_word()["reason"]
+    assert "/few" in coordinator.last_word()["reason"]
 
 
 def is_piece(request):

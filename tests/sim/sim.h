@@ -107,6 +107,8 @@ enum plant {
     PLANT_DEAL_APART,     /* one rank hears another time a lane than the others, and shares lanes out by it */
     PLANT_LISTENER_HOLDS, /* who has heard a part of a state says that it holds it */
     PLANT_SOURCE_IS_PAIR, /* of who gives something else it is said that it can't be reached */
+    PLANT_ONE_ENDS_ALL,   /* in a run what one can't read nobody can, as it has put it aside */
+    PLANT_ONE_HOLDS_ALL,  /* and in pods, which wait without end */
     PLANT_FIRST_UNREAD,   /* before the first ring nobody names what an earlier run left */
     PLANTS
 };
@@ -437,6 +439,10 @@ struct sim {
         rm_time since, looks_at; /* since when no step was made, with nothing that excuses it */
         rm_time slow;            /* by which steps were drawn to take longer, all together */
         int64_t step_ops, term;
+        int failed; /* told of by the coordinator of that term */
+        int64_t failed_in;
+        rm_time failed_at[SHOTS_MAX]; // (failed), the newest of them
+        bool too_often;               /* so that it ends the job */
     } still;
     rm_time store_back; /* until then it takes nothing */
     bool store_full;
@@ -474,6 +480,7 @@ struct sim {
     bool vanished_told; /* that pieces are missing */
     bool stuck_told;    /* that a call does not return */
     bool refused_told;  /* that a machine won't do */
+    bool others_well;   /* as the job failed: without the one in trouble enough were */
     bool skipped_since; /* a state was not saved, as told, since then */
     struct work work;
     struct {
@@ -624,6 +631,7 @@ void pairs_probe(struct sim *sim, int node, const struct msg_probe *probe);
 void pairs_told(struct sim *sim, const struct rdzv_tell *t);
 void pairs_check_form(struct sim *sim, const struct msg_form *f);
 void pairs_ended(struct sim *sim);
+bool pairs_stood(const struct sim *sim, int a, int b, rm_time since); /* a wall, one way or the other */
 int pairs_well_since(const struct sim *sim, rm_time since); /* how many, of those that reach each other */
 bool pairs_wait_for_ever(const struct sim *sim);            /* and rightly so, with the reason */
 
@@ -655,8 +663,8 @@ bool trouble_is_wrong_source(const struct sim *sim, int node);
 void trouble_source_said(struct sim *sim, struct elastic_result *r, int source);
 void trouble_check_told(struct sim *sim, const struct rdzv_tell *t);
 rm_time trouble_over(const struct sim *sim);
-bool trouble_reads_fail(const struct sim *sim, int node);
-bool trouble_lists_fail(const struct sim *sim, int node);
+bool trouble_reads_fail(struct sim *sim, int node);
+bool trouble_lists_fail(struct sim *sim, int node);
 bool trouble_pieces_vanish(const struct sim *sim);
 bool trouble_is_stuck(const struct sim *sim, int node); /* a call of its does not return, or just has */
 rm_time trouble_returns_at(const struct sim *sim, int node, bool reads); /* sim->now: soon */
@@ -669,6 +677,11 @@ void trouble_check_form(struct sim *sim, const struct msg_form *form);
 void trouble_check_refused(struct sim *sim, const struct rdzv_tell *tell);
 bool trouble_all_damaged(const struct sim *sim);
 bool trouble_takes_one(const struct sim *sim);
+bool trouble_is_own(const struct sim *sim, int node,
+                    rm_time since);              /* its worker alone has it, or had since */
+bool trouble_holds_alone(const struct sim *sim); /* the newest state, and nobody can be given it */
+bool trouble_excuses(const struct sim *sim);     /* nobody can make a step now */
+rm_time trouble_takes(const struct sim *sim);    /* until others go on without the one that has it */
 bool trouble_ends_it(const struct sim *sim);
 bool trouble_may_wait(const struct sim *sim);
 
@@ -718,6 +731,8 @@ void liar_check_release(struct sim *sim, int node);
 
 /* sim_still.c */
 void still_look(struct sim *sim);
+void still_told(struct sim *sim, const struct rdzv_tell *t);
+bool still_ends(const struct sim *sim); /* its failures were too many: that was decided */
 
 /* sim_settings.c: what the job says of patience, places and lanes */
 void settings_vary(const struct sim *sim, struct rdzv_settings *s);

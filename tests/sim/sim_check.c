@@ -441,6 +441,7 @@ void check_tell(struct sim *sim, const struct rdzv_tell *t)
     run_hears(sim, t);
     pairs_told(sim, t);
     trouble_check_told(sim, t);
+    still_told(sim, t);
     beside_check_told(sim, t);
     sim->tallies.of[TALLY_RINGS] += t->kind == TELL_RING_FORMED;
     sim->tallies.of[TALLY_WAITED] += t->kind == TELL_CHECKPOINT_WAITING;

@@ -107,4 +107,5 @@ const char *const plant_names[PLANTS] = {
     "words-unproven", "header-unproven", "states-unproven", "pieces-unproven", "failure-unsaid",
     "failure-twice",  "stale-lanes",     "lane-twice",      "lane-nobodys",    "lanes-dropped",
     "late-ready",     "may-leaves",      "gone-unsaid",     "sooner-unsaid",   "machine-unsaid",
-    "deal-apart",     "listener-holds",  "source-is-pair",  "first-unread"};
+    "deal-apart",     "listener-holds",  "source-is-pair",  "one-ends-all",    "one-holds-all",
+    "first-unread"};

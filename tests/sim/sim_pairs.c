@@ -84,6 +84,11 @@ static bool stood(const struct sim *sim, int from, int to, rm_time since)
     return false;
 }
 
+bool pairs_stood(const struct sim *sim, int a, int b, rm_time since)
+{
+    return stood(sim, a, b, since) || stood(sim, b, a, since);
+}
+
 bool pairs_reach(const struct sim *sim, int from, int to)
 {
     for (int i = 0; i < sim->scenario.walls; i++) {
@@ -140,11 +145,12 @@ static int largest_clique(const struct sim *sim, rm_time since, bool at_rest)
         bool there = n && n->alive && t->alive && t->opened && t->since <= since;
         bool well = there && !n->stopped && !t->stopped && !t->stuck && sim->expected[w] >= 0;
         well = well && !(at_rest && (n->disturbed > since || n->doomed_at || sim->drilled[w]));
-        well = well && !(at_rest && trouble_is_wrong_source(sim, sim->node_of[w]));
+        well = well && !(at_rest && (trouble_is_wrong_source(sim, sim->node_of[w]) ||
+                                     trouble_is_own(sim, sim->node_of[w], since)));
         if (well)
             set_add(&among, w);
         for (int v = 0; v < RM_WORKERS_MAX; v++)
-            if (stood(sim, w, v, since) || stood(sim, v, w, since))
+            if (pairs_stood(sim, w, v, since))
                 set_add(&apart[w], v);
     }
     struct clique_question q = {.among = among, .apart = apart, .blamed = blamed};
@@ -159,7 +165,7 @@ static bool names_a_pair(const struct sim *sim, const char *text)
     if (!pair || sscanf(pair, "workers %d and %d", &a, &b) != 2)
         return false;
     rm_time since = sim->now - sim->settings.start_timeout;
-    return stood(sim, a, b, since) || stood(sim, b, a, since);
+    return pairs_stood(sim, a, b, since);
 }
 
 int pairs_well_since(const struct sim *sim, rm_time since)

@@ -1,6 +1,7 @@
 /* No job stands still: where min workers have been well for a while, and have reached each other, a step was
- * made meanwhile. What excuses a pause begins that while anew: a store that takes nothing, a coordinator that
- * is not there, trouble that is drawn for the seed. */
+ * made meanwhile; what one alone can't do is no reason for the others, once the time that is given to it is
+ * over. What excuses a pause begins that while anew: a store that takes nothing, a coordinator that is not
+ * there, trouble of all. */
 #include "tests/sim/sim.h"
 
 /* Longer than each patience that may come first: of a fault's table with its pauses, and of startTimeout. */
@@ -31,19 +32,46 @@ static rm_time walls_take(const struct sim *sim)
     return all;
 }
 
-/* Who gives something else is asked again for 30 s before others go on without it, and where they can't it
- * may have a pause of 30 s before it as it becomes well. And a step that was drawn to be slow may be the
- * first one that is made. */
+/* A step that was drawn to be slow may be the first one that is made. */
 static rm_time bound_of(const struct sim *sim)
 {
-    rm_time source = sim->scenario.trouble == TROUBLE_SOURCE ? 60 * RM_S : 0;
-    return well_for(sim) + source + walls_take(sim) + sim->still.slow;
+    return well_for(sim) + trouble_takes(sim) + walls_take(sim) + sim->still.slow;
+}
+
+/* More failures than the job allows, within the time that it says, are its end. */
+void still_told(struct sim *sim, const struct rdzv_tell *t)
+{
+    int most = sim->settings.max_restarts, newest = sim->still.failed;
+    if (t->kind != TELL_WORKER_FAILED)
+        return;
+    if (sim->still.failed_in != sim->term) { /* how many there were goes with a coordinator */
+        sim->still.failed_in = sim->term;
+        sim->still.too_often = false;
+        newest = sim->still.failed = 0;
+    }
+    sim->still.failed_at[newest % SHOTS_MAX] = sim->now;
+    sim->still.failed++;
+    rm_time first = newest >= most ? sim->still.failed_at[(newest - most) % SHOTS_MAX] : RM_NEVER;
+    bool too_often = most < SHOTS_MAX && first != RM_NEVER && sim->now - first <= sim->settings.within;
+    sim->still.too_often = sim->still.too_often || too_often;
+}
+
+bool still_ends(const struct sim *sim)
+{
+    return sim->still.too_often && sim->still.failed_in == sim->term;
+}
+
+/* An end that is decided waits for one save at most, however many are well, and no step follows it: that it
+ * comes, and in time, another judge holds. */
+static bool only_saves(const struct sim *sim)
+{
+    return still_ends(sim) && sim->rdzv && rdzv_state(sim->rdzv) == RDZV_SAVING;
 }
 
 static bool is_excused(const struct sim *sim)
 {
     const struct scenario *s = &sim->scenario;
-    bool drawn = (s->trouble != TROUBLE_NONE && s->trouble != TROUBLE_SOURCE) || s->damage ||
+    bool drawn = trouble_excuses(sim) || trouble_holds_alone(sim) || only_saves(sim) || s->damage ||
                  s->storage_fails || s->fills || s->nan_step || s->nan_alone || sim->crowd;
     bool store = sim->store_full || sim->now < sim->store_back;
     bool coordinator = !sim->rdzv || sim->coord_stopped || sim->coord_disturbed > sim->still.since;

@@ -11,6 +11,7 @@ const char *const trouble_names[TROUBLES] = {"no trouble",    "reads fail at one
 
 static const rm_time leaves_out = 30 * RM_S;     /* who fails alone, after that */
 static const rm_time stuck_is_told = 120 * RM_S; /* of a write; of a read sooner */
+static const rm_time settles_in = RM_S;          /* who has been well for as long counts */
 static const rm_time known_after = 10 * RM_S;    /* whoever lists names a checkpoint that stands so long */
 
 /* From the seed's hash, so that the rest of the history is drawn as without it. */
@@ -67,20 +68,50 @@ rm_time trouble_over(const struct sim *sim)
     return s->trouble_at + lasts + 3 * leaves_out;
 }
 
+/* Of a kind that meets all. Of one worker's, others are not excused. */
+bool trouble_excuses(const struct sim *sim)
+{
+    const struct scenario *s = &sim->scenario;
+    bool all =
+        s->trouble == TROUBLE_READS_ALL || s->trouble == TROUBLE_MACHINE_ALL || s->trouble == TROUBLE_VANISH;
+    bool lasts = s->trouble == TROUBLE_MACHINE_ALL || sim->now < s->trouble_until;
+    return all && sim->now >= s->trouble_at && lasts;
+}
+
+/* Who fails alone is asked again for 30 s before others go on without it, and a pause of 30 s may come before
+ * it is asked for the last time; a call that does not return is waited for before that is told, and in a run
+ * until its patience is over. */
+rm_time trouble_takes(const struct sim *sim)
+{
+    enum trouble_kind kind = sim->scenario.trouble;
+    rm_time stuck = kind == TROUBLE_STUCK_ONE ? stuck_is_told + sim->settings.end_timeout : 0;
+    return kind ? 2 * leaves_out + stuck : 0;
+}
+
 static bool is_now(const struct sim *sim)
 {
     return sim->now >= sim->scenario.trouble_at && sim->now < sim->scenario.trouble_until;
 }
 
-bool trouble_reads_fail(const struct sim *sim, int node)
+/* What one can't read it may put aside for everybody. */
+static bool plant_spreads(struct sim *sim, int node)
+{
+    bool pods = sim->scenario.unsupervised;
+    bool spreads = sim->plant == (pods ? PLANT_ONE_HOLDS_ALL : PLANT_ONE_ENDS_ALL);
+    sim->planted += spreads && sim->node[node].worker != sim->scenario.trouble_worker;
+    return spreads;
+}
+
+bool trouble_reads_fail(struct sim *sim, int node)
 {
     enum trouble_kind kind = sim->scenario.trouble;
-    bool one = kind == TROUBLE_READS_ONE && sim->node[node].worker == sim->scenario.trouble_worker;
-    return (one || kind == TROUBLE_READS_ALL) && is_now(sim);
+    if (kind == TROUBLE_READS_ONE && is_now(sim))
+        return sim->node[node].worker == sim->scenario.trouble_worker || plant_spreads(sim, node);
+    return kind == TROUBLE_READS_ALL && is_now(sim);
 }
 
 /* Else only what is listed can't be read. */
-bool trouble_lists_fail(const struct sim *sim, int node)
+bool trouble_lists_fail(struct sim *sim, int node)
 {
     return trouble_reads_fail(sim, node) && drawn(sim, 8, 2);
 }
@@ -125,6 +156,83 @@ bool trouble_machine_fails(const struct sim *sim, int node)
     return (one || all) && n->heard && sim->now >= sim->scenario.trouble_at;
 }
 
+/* ---- one worker's, and others ---- */
+
+static bool is_of_one(enum trouble_kind kind)
+{
+    return kind == TROUBLE_READS_ONE || kind == TROUBLE_MACHINE_ONE || kind == TROUBLE_DISK_ONE ||
+           kind == TROUBLE_STUCK_ONE;
+}
+
+/* A machine is left behind with its pod; what a folder or a key keeps a worker from meets the next one, too.
+ */
+bool trouble_is_own(const struct sim *sim, int node, rm_time since)
+{
+    const struct scenario *s = &sim->scenario;
+    const struct node *n = &sim->node[node];
+    bool stays_behind = s->trouble == TROUBLE_MACHINE_ONE || s->trouble == TROUBLE_STUCK_ONE;
+    bool elsewhere = stays_behind && s->unsupervised && n->attempt > 0;
+    bool passes = s->trouble != TROUBLE_MACHINE_ONE && s->trouble_until != RM_NEVER;
+    bool over = passes && s->trouble_until + leaves_out <= since; /* and its last pause with it */
+    return is_of_one(s->trouble) && n->worker == s->trouble_worker && !elsewhere &&
+           sim->now >= s->trouble_at && !over;
+}
+
+static const struct published *newest_sound(const struct sim *sim, rm_time stood)
+{
+    const struct published *best = NULL;
+    for (int i = 0; i < sim->published_count; i++) {
+        const struct published *p = &sim->published[i];
+        bool sound = !p->damaged && published_stands(p) && p->stood <= stood;
+        if (sound && (!best || p->step > best->step))
+            best = p;
+    }
+    return best;
+}
+
+/* In its memory, from which none of the others gets it: a wall stands between it and each of them. As
+ * it can't save it either nobody else can go on from there, and to give those steps up is not for the job to
+ * decide. */
+bool trouble_holds_alone(const struct sim *sim)
+{
+    int worker = sim->scenario.trouble_worker, here = sim->scenario.trouble ? sim->node_of[worker] : -1;
+    if (here < 0 || !sim->node[here].alive || !trouble_is_own(sim, here, sim->now))
+        return false;
+    const struct content *held = &sim->node[here].memory;
+    const struct published *p = newest_sound(sim, sim->now);
+    bool alone = held->whole && (!p || p->step < held->step);
+    for (int i = 0; i < sim->nodes; i++) {
+        const struct node *n = &sim->node[i];
+        bool as_new = n->memory.whole && n->memory.step >= held->step;
+        bool reached = !pairs_stood(sim, n->worker, worker, sim->now - settles_in);
+        alone = alone && (i == here || !n->alive || (!as_new && !reached));
+    }
+    return alone;
+}
+
+/* Who came too late to be in the last steps may have heard of all. */
+static bool another_holds_all(const struct sim *sim)
+{
+    bool any = false;
+    for (int i = 0; i < sim->nodes; i++) {
+        const struct node *n = &sim->node[i];
+        bool holds = n->alive && n->memory.whole && n->memory.step >= sim->scenario.steps;
+        any = any || (holds && !trouble_is_own(sim, i, sim->now));
+    }
+    return any;
+}
+
+/* What one alone can't do stops nobody: enough others are well, and reach each other. After the last step any
+ * one of them would do that holds it. Of an interrupted job, or one with too many failures, nothing is left
+ * to do but to save, for whoever holds its state. */
+static bool others_go_on(const struct sim *sim)
+{
+    bool made = sim->told >= sim->scenario.steps;
+    if (sim->interrupted || still_ends(sim) || (made && !another_holds_all(sim)) || trouble_holds_alone(sim))
+        return false;
+    return pairs_well_since(sim, sim->now - settles_in) >= (made ? 1 : sim->scenario.min);
+}
+
 static const char said_of_source[] = "it gives something else than was agreed";
 
 /* In a pod's place comes one on another machine. */
@@ -149,6 +257,8 @@ void trouble_source_said(struct sim *sim, struct elastic_result *r, int source)
 /* Who is reached and answers is no pair's matter, and nobody else is blamed for what it gives. */
 void trouble_check_told(struct sim *sim, const struct rdzv_tell *t)
 {
+    if (t->kind == TELL_FAILED)
+        sim->others_well = others_go_on(sim);
     bool out = t->kind == TELL_WORKER_REFUSED || t->kind == TELL_WORKER_QUARANTINED;
     if (!strstr(t->text, said_of_source))
         return;
@@ -173,18 +283,6 @@ void trouble_say(struct sim *sim, struct message *m)
 }
 
 /* ---- the truth ---- */
-
-static const struct published *newest_sound(const struct sim *sim, rm_time stood)
-{
-    const struct published *best = NULL;
-    for (int i = 0; i < sim->published_count; i++) {
-        const struct published *p = &sim->published[i];
-        bool sound = !p->damaged && published_stands(p) && p->stood <= stood;
-        if (sound && (!best || p->step > best->step))
-            best = p;
-    }
-    return best;
-}
 
 rm_time trouble_long_known(const struct sim *sim)
 {
@@ -220,22 +318,13 @@ bool trouble_all_damaged(const struct sim *sim)
     return sim->scenario.damage && !newest_sound(sim, sim->ended_at);
 }
 
-/* After the last step any other one would do; but not one that goes. */
-static bool is_alone(const struct sim *sim)
-{
-    for (int w = 0; w < RM_WORKERS_MAX; w++)
-        if (w != sim->scenario.trouble_worker && sim->expected[w] >= 0 && !sim->drilled[w])
-            return false;
-    return true;
-}
-
 /* Whether too few may be left, as one of a run goes for good; whoever was to take its place may stand still.
  */
 bool trouble_takes_one(const struct sim *sim)
 {
     enum trouble_kind kind = sim->scenario.trouble;
-    return kind == TROUBLE_MACHINE_ONE || kind == TROUBLE_MACHINE_ALL || kind == TROUBLE_STUCK_ONE ||
-           kind == TROUBLE_SOURCE;
+    bool one = kind == TROUBLE_MACHINE_ONE || kind == TROUBLE_STUCK_ONE || kind == TROUBLE_SOURCE;
+    return kind == TROUBLE_MACHINE_ALL || (one && !sim->others_well);
 }
 
 /* Whether 4 is how it has to end. */
@@ -245,14 +334,14 @@ bool trouble_ends_it(const struct sim *sim)
     bool for_good = s->trouble_until == RM_NEVER && !s->unsupervised;
     switch (s->trouble) {
     case TROUBLE_READS_ONE: /* as one of no more than min; or as the only one that is left */
-    case TROUBLE_READS_ALL:
-        return for_good;
-    case TROUBLE_MACHINE_ONE: /* a drill may have taken those away with whom there would be enough */
-        return !s->unsupervised && (s->target == s->min || sim->told < s->steps || is_alone(sim));
-    case TROUBLE_MACHINE_ALL:
-        return true;
     case TROUBLE_DISK_ONE:
     case TROUBLE_STUCK_ONE:
+        return for_good && !sim->others_well;
+    case TROUBLE_MACHINE_ONE:
+        return !s->unsupervised && !sim->others_well;
+    case TROUBLE_MACHINE_ALL:
+        return true;
+    case TROUBLE_READS_ALL:
     case TROUBLE_VANISH:
         return for_good;
     case TROUBLE_SOURCE:
@@ -277,7 +366,8 @@ bool trouble_may_wait(const struct sim *sim)
     const struct scenario *s = &sim->scenario;
     bool told = sim->rdzv && (strstr(rdzv_why(sim->rdzv), "again") || strstr(rdzv_why(sim->rdzv), "waits") ||
                               strstr(rdzv_why(sim->rdzv), "can't"));
-    bool for_good = s->trouble && s->trouble_until == RM_NEVER;
+    bool for_good =
+        s->trouble && s->trouble_until == RM_NEVER && !(is_of_one(s->trouble) && others_go_on(sim));
     told = told || (sim->rdzv && rdzv_state(sim->rdzv) == RDZV_SAVING && sim->tallies.of[TALLY_WAITED]);
     told = told || (s->trouble == TROUBLE_STUCK_ONE && sim->stuck_told);
     told = told || (s->trouble == TROUBLE_VANISH && sim->vanished_told);

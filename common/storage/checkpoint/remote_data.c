@@ -45,6 +45,11 @@ void remote_data_free(struct remote_data *d)
     free(d);
 }
 
+bool remote_data_is_empty(const struct remote_data *d)
+{
+    return d->listing.count == 0;
+}
+
 int remote_data_take_kept(struct remote_data *d, struct object_store *checkpoints,
                           const uint8_t sha256[RM_HASH_BYTES], struct error *err)
 {

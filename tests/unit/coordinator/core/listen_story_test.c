@@ -353,3 +353,63 @@ Test(listen, who_hears_nothing_for_long_is_taken_for_one_who_can_t)
     cr_assert_eq(s.form.form.count, 2);
     story_end(&s);
 }
+
+/* ---- the last step ---- */
+
+/* Workers 0 and 1 make it, and worker 2 has come too late to be in it, and has heard of it. */
+static void finish_with_a_listener(struct story *s, bool heard_all)
+{
+    struct rdzv_settings settings = story_settings(1);
+    settings.listens = true;
+    settings.save_patience = settings.end_timeout = 600 * RM_S;
+    story_begin(s, settings);
+    s->listening = true;
+    train_with(s, 2);
+    for (int64_t step = 99; step <= 100; step++) {
+        for (int w = 0; w < 2; w++)
+            progress(s, w, step);
+        if (step == 99) {
+            act_on(s, CAUSE_WORKER_JOINED, 2);
+            expect_workers(s, 15); /* worker 3 is to join with it, and is on its way */
+            hello(s, 2, -1);
+            cr_assert(said(s, "send 2 listen"), "%s", str_text(&s->log));
+            if (heard_all)
+                heard(s, 2, 99);
+        }
+    }
+    for (int w = 0; w < 2; w++)
+        finished(s, w);
+    cr_assert_eq(rdzv_state(s->st), RDZV_SAVING, "%s", rdzv_why(s->st));
+    forget(s);
+}
+
+Test(listen, who_has_heard_of_the_last_step_saves_it_where_the_members_cant)
+{
+    struct story s;
+    finish_with_a_listener(&s, true);
+    write_fails(&s, 0, 100, CLASS_MACHINE);
+    cr_assert_eq(rdzv_state(s.st), RDZV_SAVING, "the other member may be able to: %s", rdzv_why(s.st));
+    write_fails(&s, 1, 100, CLASS_MACHINE);
+    cr_assert(said(&s, "send 2 stop"), "%s", str_text(&s.log));
+    for (int w = 0; w < 3; w++)
+        stopped(&s, w, 100, 100);
+    cr_assert(s.form.form.count == 1 && s.form.form.member[0].worker == 2, "%s", str_text(&s.log));
+    ready(&s, 2, 100);
+    finished(&s, 2);
+    checkpointed(&s, 2, 100, 0, 1, true);
+    cr_assert(said(&s, "send 2 publish"), "%s", str_text(&s.log));
+    published(&s, 2, 100, true);
+    cr_assert_eq(s.ended, 0, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(listen, who_has_not_heard_all_of_it_is_not_asked_to)
+{
+    struct story s;
+    finish_with_a_listener(&s, false);
+    write_fails(&s, 0, 100, CLASS_MACHINE);
+    write_fails(&s, 1, 100, CLASS_MACHINE);
+    cr_assert_not(said(&s, " stop "), "%s", str_text(&s.log));
+    cr_assert_eq(rdzv_state(s.st), RDZV_SAVING, "%s", rdzv_why(s.st));
+    story_end(&s);
+}

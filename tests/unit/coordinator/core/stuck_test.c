@@ -59,21 +59,26 @@ Test(stuck, nor_is_it_in_pods)
     go_on_without_it(&s);
 }
 
+static void save_waits(struct story *s, int w, int64_t step)
+{
+    struct message m;
+    message_init(&m, MSG_SAVE_WAITS);
+    m.save_waits.step = step;
+    text_copy(m.save_waits.why, sizeof m.save_waits.why, "the store does not answer");
+    hear(s, w, &m);
+}
+
 /* That one's call may not return either, and nobody has said so yet. */
 Test(stuck, nor_does_a_run_end_as_its_store_is_away_for_long_when_enough_have_come)
 {
     struct story s;
-    struct message m;
     struct rdzv_settings settings = patient(2);
     settings.join_window = 2 * RM_S;
     story_begin(&s, settings);
     expect_workers(&s, 7);
     hello(&s, 0, 45);
     stopped(&s, 0, 45, 45);
-    message_init(&m, MSG_SAVE_WAITS);
-    m.save_waits.step = 45;
-    text_copy(m.save_waits.why, sizeof m.save_waits.why, "the store does not answer");
-    hear(&s, 0, &m);
+    save_waits(&s, 0, 45);
     comes(&s, 1);
     comes(&s, 2);
     they_live_on(&s, 3, 590);
@@ -103,7 +108,8 @@ Test(stuck, what_a_job_ends_with_is_waited_for_whoever_comes)
  * worker 1 could join. */
 static void hold_up(struct story *s, int seconds)
 {
-    for (int i = 0; i < seconds && s->generation == 1 && s->ended < 0; i++) {
+    int64_t ring = s->generation;
+    for (int i = 0; i < seconds && s->generation == ring && s->ended < 0; i++) {
         if (i % 10 == 0)
             write_hangs(s, 0, 18, (120 + i) * RM_S);
         for (int w = 0; w < 2; w++) {
@@ -160,6 +166,31 @@ Test(stuck, alone_in_pods_gives_it_at_once)
     story_end(&s);
 }
 
+/* Nobody tells those to stop who listen, as a ring stops: it is for their sake that this one does. */
+Test(stuck, who_listens_to_it_in_vain_is_told_to_stop_with_it)
+{
+    struct story s;
+    struct rdzv_settings settings = patient(1);
+    settings.step_timeout = 10 * RM_S;
+    settings.unsupervised = settings.listens = true;
+    settings.workers_target = 1;
+    story_begin(&s, settings);
+    s.listening = true;
+    train_with(&s, 1);
+    progress(&s, 0, 18);
+    expect_workers(&s, 3);
+    hello(&s, 1, -1);
+    cr_assert(said(&s, "send 1 listen"), "%s", str_text(&s.log));
+    for (int i = 0; i < 30 && !said(&s, "send 1 stop"); i++)
+        hold_up(&s, 1);
+    cr_assert(said(&s, "send 1 stop"), "%s", str_text(&s.log));
+    stopped(&s, 0, 18, 18);
+    stopped(&s, 1, -1, -1);
+    they_live_on(&s, 2, 3);
+    cr_assert(is_in(&s, 0) && is_in(&s, 1) && s.form.form.sources_count == 1, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 /* Who waits outside would get no place in the ring that is formed for it. */
 Test(stuck, where_all_places_are_taken_nothing_is_formed_anew_for_who_waits_outside)
 {
@@ -168,5 +199,157 @@ Test(stuck, where_all_places_are_taken_nothing_is_formed_anew_for_who_waits_outs
     hold_up(&s, 60);
     cr_assert_eq(s.generation, 1, "%s", str_text(&s.log));
     cr_assert_not(said(&s, "others are well"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* It gets nothing from who is alone in the ring, as the two can't reach each other. */
+Test(stuck, nor_for_one_that_cant_reach_the_one_in_the_ring)
+{
+    struct story s;
+    struct rdzv_settings settings = patient(1);
+    settings.unsupervised = true;
+    settings.workers_target = 2;
+    settings.step_timeout = 10 * RM_S;
+    story_begin(&s, settings);
+    train_with(&s, 2);
+    for (int ring = 0; ring < 3 && s.form.form.count != 1; ring++) {
+        for (int w = 0; w < 2; w++)
+            fault_of(&s, w, FAULT_RING, 1 - w, 0);
+        for (int w = 0; w < 2; w++)
+            stopped(&s, w, 0, 0);
+        for (int w = 0; w < 2; w++)
+            ready(&s, w, 0);
+    }
+    cr_assert(s.form.form.count == 1 && is_in(&s, 0), "%s", str_text(&s.log));
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", rdzv_why(s.st));
+    progress(&s, 0, 18);
+    forget(&s);
+    hold_up(&s, 60);
+    cr_assert_not(said(&s, "others are well") || said(&s, " stop "), "%s", str_text(&s.log));
+    cr_assert(said(&s, "does not return"), "the reason is told: %s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* ---- the last step, which one alone does not write ---- */
+
+static void finish_three(struct story *s, bool pods)
+{
+    struct rdzv_settings settings = patient(2);
+    settings.steps = 100;
+    settings.unsupervised = pods;
+    story_begin(s, settings);
+    train_with(s, 3);
+    for (int w = 0; w < 3; w++)
+        progress(s, w, 100);
+    for (int w = 0; w < 3; w++)
+        finished(s, w);
+    cr_assert_eq(rdzv_state(s->st), RDZV_SAVING, "%s", rdzv_why(s->st));
+    for (int w = 0; w < 3; w++)
+        save_waits(s, w, 100);
+}
+
+static void others_write(struct story *s, int parts)
+{
+    for (int w = 0; w < 2; w++)
+        checkpointed(s, w, 100, w, parts, true);
+}
+
+/* Worker 2 says so each 10 s; silent: its call does not return. */
+static void two_waits(struct story *s, int seconds, bool silent)
+{
+    for (int i = 0; i < seconds && s->ended < 0; i++) {
+        they_live_on(s, 3, 1);
+        if (i % 10 == 9 && !silent)
+            save_waits(s, 2, 100);
+    }
+}
+
+static void they_save_it(struct story *s)
+{
+    cr_assert(said(s, "send 0,1 save"), "%s", str_text(&s->log));
+    others_write(s, 2);
+    cr_assert(said(s, "send 0 publish"), "%s", str_text(&s->log));
+    published(s, 0, 100, true);
+    cr_assert_eq(s->ended, 0, "%s", str_text(&s->log));
+    story_end(s);
+}
+
+Test(stuck, the_part_of_one_whose_store_alone_takes_nothing_for_30_s_goes_to_the_others)
+{
+    for (int pods = 0; pods < 2; pods++) {
+        struct story s;
+        finish_three(&s, pods);
+        two_waits(&s, 100, false);
+        others_write(&s, 3);
+        forget(&s);
+        two_waits(&s, 25, false);
+        cr_assert_not(said(&s, " save"), "it may be over for this one, too: %s", str_text(&s.log));
+        two_waits(&s, 6, false);
+        save_waits(&s, 2, 100);
+        they_save_it(&s);
+    }
+}
+
+Test(stuck, while_the_store_takes_nothing_from_anybody_all_wait)
+{
+    for (int pods = 0; pods < 2; pods++) {
+        struct story s;
+        finish_three(&s, pods);
+        forget(&s);
+        for (int i = 0; i < 50; i++) {
+            two_waits(&s, 10, false);
+            save_waits(&s, 0, 100);
+            save_waits(&s, 1, 100);
+        }
+        cr_assert_not(said(&s, " save"), "%s", str_text(&s.log));
+        cr_assert_eq(rdzv_state(s.st), RDZV_SAVING, "%s", rdzv_why(s.st));
+        story_end(&s);
+    }
+}
+
+Test(stuck, a_run_whose_store_is_back_for_others_does_not_end_for_one_whose_call_does_not_return)
+{
+    struct story s;
+    finish_three(&s, false);
+    two_waits(&s, 100, true);
+    others_write(&s, 3);
+    forget(&s);
+    two_waits(&s, 490, true);
+    cr_assert_not(said(&s, " save"), "its patience is not over: %s", str_text(&s.log));
+    two_waits(&s, 15, true);
+    cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
+    they_save_it(&s);
+}
+
+Test(stuck, nor_for_a_publisher_whose_call_does_not_return)
+{
+    struct story s;
+    finish_three(&s, false);
+    others_write(&s, 3);
+    checkpointed(&s, 2, 100, 2, 3, true);
+    cr_assert(said(&s, "send 0 publish"), "%s", str_text(&s.log));
+    two_waits(&s, 605, true);
+    cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
+    cr_assert(said(&s, "send 1 publish"), "%s", str_text(&s.log));
+    published(&s, 1, 100, true);
+    cr_assert_eq(s.ended, 0, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* Its patience was over when they began. */
+Test(stuck, but_it_ends_as_the_store_does_not_take_what_the_others_write_then)
+{
+    struct story s;
+    finish_three(&s, false);
+    others_write(&s, 3);
+    two_waits(&s, 605, true);
+    cr_assert(said(&s, "send 0,1 save"), "%s", str_text(&s.log));
+    save_waits(&s, 2, 100);
+    cr_assert_eq(s.ended, -1, "nobody waits for this one: %s", str_text(&s.log));
+    checkpointed(&s, 0, 100, 0, 2, true);
+    save_waits(&s, 1, 100);
+    cr_assert_eq(s.ended, 4, "%s", str_text(&s.log));
+    cr_assert(said(&s, "given up after checkpoint.endTimeout; the store does not answer"), "%s",
+              str_text(&s.log));
     story_end(&s);
 }
