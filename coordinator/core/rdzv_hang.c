@@ -11,6 +11,7 @@
 #include "coordinator/core/rdzv_program.h"
 #include "coordinator/core/rdzv_recovery.h"
 #include "coordinator/core/rdzv_remedy.h"
+#include "coordinator/core/rdzv_ring.h"
 #include "coordinator/core/rdzv_states.h"
 #include "coordinator/core/rdzv_stop.h"
 #include "coordinator/core/rdzv_trouble.h"
@@ -51,19 +52,39 @@ void rdzv_hang_heartbeat(struct rdzv_worker *w, const struct msg_heartbeat *h, r
 
 /* One step in ten that takes ten times as long, for an evaluation or for a machine that had other things to
  * do, would draw a mean along; the median stays. */
-void rdzv_hang_step_took(struct rdzv *st, rm_time took)
+static rm_time median_of_newest(const struct rdzv *st, int count)
 {
-    st->step_times[st->steps_timed++ % STEP_TIMES_KEPT] = took;
-    int count = st->steps_timed < STEP_TIMES_KEPT ? (int)st->steps_timed : STEP_TIMES_KEPT;
-    RM_ASSERT(took > 0 && count > 0, "step %lld took %lld ns", (long long)st->steps_timed, (long long)took);
+    RM_ASSERT(count > 0 && count <= STEP_TIMES_KEPT && count <= st->steps_timed, "%d of %lld steps", count,
+              (long long)st->steps_timed);
     rm_time sorted[STEP_TIMES_KEPT];
     for (int i = 0; i < count; i++) {
+        rm_time took = st->step_times[(st->steps_timed - 1 - i) % STEP_TIMES_KEPT];
         int at = i;
-        for (; at > 0 && sorted[at - 1] > st->step_times[i]; at--)
+        for (; at > 0 && sorted[at - 1] > took; at--)
             sorted[at] = sorted[at - 1];
-        sorted[at] = st->step_times[i];
+        sorted[at] = took;
     }
-    st->median_step = sorted[count / 2];
+    return sorted[count / 2];
+}
+
+static int timed_of(const struct rdzv *st, int most)
+{
+    most = most < STEP_TIMES_KEPT ? most : STEP_TIMES_KEPT;
+    return st->steps_timed < most ? (int)st->steps_timed : most;
+}
+
+void rdzv_hang_step_took(struct rdzv *st, rm_time took)
+{
+    RM_ASSERT(took > 0, "step %lld took %lld ns", (long long)st->steps_timed, (long long)took);
+    st->step_times[st->steps_timed++ % STEP_TIMES_KEPT] = took;
+    st->median_step = median_of_newest(st, timed_of(st, STEP_TIMES_KEPT));
+}
+
+rm_time rdzv_hang_step_of_ring(const struct rdzv *st)
+{
+    int count = rdzv_ring_has_pace(st) ? timed_of(st, st->paced.steps) : 0;
+    RM_ASSERT(count >= 0 && count <= st->steps_timed, "%d steps of a ring of %d", count, st->world);
+    return count ? median_of_newest(st, count) : 0;
 }
 
 /* Who says that it waits for itself waits for nobody here. */

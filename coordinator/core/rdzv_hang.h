@@ -8,6 +8,9 @@
 void rdzv_hang_heartbeat(struct rdzv_worker *w, const struct msg_heartbeat *h, rm_time now);
 /* How long steps take: patience follows their median. */
 void rdzv_hang_step_took(struct rdzv *st, rm_time took);
+/* The median of the newest steps, ten at most, that rings of as many members as now have made; 0: none yet.
+ */
+rm_time rdzv_hang_step_of_ring(const struct rdzv *st);
 /* Before an event is heard: whether this coordinator has only just begun to hear anybody again. */
 void rdzv_hang_listen(const struct turn *turn);
 /* Whether the answer of this worker, which is no member, is still to be waited for. */

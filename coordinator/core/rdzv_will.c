@@ -5,6 +5,7 @@
 
 #include "common/base/assert.h"
 #include "common/base/lane_shares.h"
+#include "coordinator/core/rdzv_hang.h"
 #include "coordinator/core/rdzv_leave.h"
 #include "coordinator/core/rdzv_machine.h"
 #include "coordinator/core/rdzv_states.h"
@@ -25,13 +26,15 @@ static int64_t steps_of_ring(const struct rdzv *st)
 }
 
 /* Of a ring that has made none yet the first one takes as long as it has taken, at least: of a job's first
- * step nothing else is known. Nor is of a program's, which may never tell of one. */
+ * step nothing else is known. Nor is of a program's, which may never tell of one. And where most have gone
+ * the steps of those who stay are longer from the first one on, while the median is still that of the larger
+ * ring. */
 static rm_time usual_step(const struct rdzv *st)
 {
     bool first = st->state == RDZV_TRAINING && !st->settings.program && steps_of_ring(st) == 0;
     rm_time lasts = first && st->accounted > st->state_since ? st->accounted - st->state_since : 0;
     RM_ASSERT(st->median_step >= 0, "a step takes %lld ns", (long long)st->median_step);
-    return rm_later(st->median_step, lasts);
+    return rm_later(rm_later(st->median_step, rdzv_hang_step_of_ring(st)), lasts);
 }
 
 /* Late steps may be those of lanes that followed how fast workers are; a ring begins without. */

@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+#include "common/base/assert.h"
+#include "coordinator/core/rdzv_state.h"
+
 /* A step is news for who waits, but not each of hundreds in a second. */
 static const rm_time step_news = 5 * RM_S;
 
@@ -101,10 +104,22 @@ void history_note(struct history *c, const struct rdzv_tell *tell, int64_t wall_
     }
 }
 
+bool history_lists(const struct rdzv *st, int worker)
+{
+    RM_ASSERT(worker >= 0 && worker < RM_WORKERS_MAX, "worker %d is on no page", worker);
+    const struct rdzv_worker *w = &st->worker[worker];
+    return w->presence != ABSENT || w->expected >= 0;
+}
+
 void history_look(struct history *c, const struct rdzv *st)
 {
-    if (c->revision && c->state == rdzv_state(st) && !strcmp(c->why, rdzv_why(st)))
+    int listed = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        listed += history_lists(st, i);
+    bool same = c->listed == listed && c->state == rdzv_state(st) && !strcmp(c->why, rdzv_why(st));
+    if (c->revision && same)
         return;
+    c->listed = listed;
     c->state = rdzv_state(st);
     text_copy_ends(c->why, sizeof c->why, rdzv_why(st));
     history_news(c);

@@ -35,6 +35,7 @@ struct history {
     int64_t revision;
     enum rdzv_state state;
     char why[MSG_DETAIL_MAX];
+    int listed;         /* workers on the page */
     rm_time step_noted; /* when a step last counted as news */
     int64_t events;     /* all that were noted; the newest are kept at sequence % HISTORY_EVENTS */
     struct history_event event[HISTORY_EVENTS];
@@ -68,7 +69,10 @@ struct history_terms {
 void history_note(struct history *c, const struct rdzv_tell *tell, int64_t wall_ms, rm_time now);
 /* What the history doesn't keep has changed, as what is waited for before the core begins. */
 void history_news(struct history *c);
-/* After each step of the core. */
+/* Whether that worker stands on the page: it is there, or waited for. */
+bool history_lists(const struct rdzv *st, int worker);
+/* After each step of the core. That a worker is gone is news by itself: one that was let go ends no state,
+ * and its pod's operator waits to hear of it. */
 void history_look(struct history *c, const struct rdzv *st);
 
 /* GET /v1/status: docs/coordinator-status.md. At most STATUS_BYTES_MAX bytes: the oldest events go first. */

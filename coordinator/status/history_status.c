@@ -111,7 +111,7 @@ static void fill_workers(struct status_workers *list, const struct rdzv *st, rm_
 {
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
-        if (w->presence == ABSENT && w->expected < 0)
+        if (!history_lists(st, i))
             continue;
         rm_time takes = w->presence == ABSENT ? RM_NEVER : rdzv_relief_takes(st, w);
         add_worker(list,

@@ -269,7 +269,7 @@ static int64_t charged_until(const struct meter *m, const struct pod_view *pod, 
         to_s = clock_s;
     if (pod_is_spent(pod) && pod->finished_ms && pod->finished_ms / MS_S < to_s)
         to_s = pod->finished_ms / MS_S;
-    return to_s;
+    return to_s > pod->bound_ms / MS_S ? to_s : pod->bound_ms / MS_S;
 }
 
 /* The second after which nobody saw its machine: that has ended, or will be seen again, and then has cost all
@@ -283,6 +283,14 @@ static int64_t unseen_since(const struct meter *m, const struct op_meter *meter,
     return since_s > bound_s ? since_s : bound_s;
 }
 
+/* The last reading charged it beyond its end, of which its kubelet tells some seconds later. Where that
+ * reading was by a clock that is ahead of this one, nobody knows up to when it was charged. */
+static bool is_told_late(const struct meter *m, const struct pod_view *pod)
+{
+    RM_ASSERT(pod->bound_ms, "pod %s ends on no node", pod->name);
+    return pod_is_spent(pod) && m->from_s <= m->p->s->now_ms / MS_S;
+}
+
 /* A machine that vanishes is missed a while later: until then it was charged. */
 static void charge_pod(struct meter *m, struct op_meter *meter, const struct pod_view *pod, bool is_new)
 {
@@ -291,8 +299,9 @@ static void charge_pod(struct meter *m, struct op_meter *meter, const struct pod
     int64_t from_s = is_new ? pod->bound_ms / MS_S : before_s ? before_s : m->from_s;
     int64_t to_s = charged_until(m, pod, is_new);
     to_s = since_s && since_s < to_s ? since_s : to_s;
-    if (since_s && !before_s && to_s < from_s)
-        discharge(m->cost, meter, m->share, from_s - to_s);
+    int64_t beyond_s = from_s - to_s < unseen_most_s ? from_s - to_s : unseen_most_s;
+    if (beyond_s > 0 && ((since_s && !before_s) || is_told_late(m, pod)))
+        discharge(m->cost, meter, m->share, beyond_s);
     else
         charge(m, meter, from_s, to_s);
     meter->unseen_ms = since_s * MS_S;

@@ -19,17 +19,27 @@ ANY_ADDRESS = "0.0.0.0"
 TRIES = 6
 PODS = "10.88.0.0/16"  # all of it is the cluster's own loopback: who answers on a port answers in the place of each pod
 
-# Name: (processors, price an hour).
-TYPES = {"test.dear": (6, 2.0), "test.cheap": (6, 1.0), "test.small": (2, 0.1)}
+CAPACITY, TYPE = "karpenter.sh/capacity-type", "node.kubernetes.io/instance-type"
+SPOT, ON_DEMAND = "spot", "on-demand"
+
+# Name: (processors, {how it is to be had: price an hour}). Of the last two one is cheaper as spot, the other one on demand.
+TYPES = {"test.dear": (6, {ON_DEMAND: 2.0}), "test.cheap": (6, {ON_DEMAND: 1.0}), "test.small": (2, {ON_DEMAND: 0.1}),
+         "test.volatile": (6, {SPOT: 0.5, ON_DEMAND: 3.0}), "test.steady": (6, {SPOT: 0.9, ON_DEMAND: 1.5})}
 
 
 def instance_types():
     """As Karpenter with kwok reads them (INSTANCE_TYPES_FILE_PATH)."""
-    def offering(price):
-        where = {"karpenter.sh/capacity-type": "on-demand", "topology.kubernetes.io/zone": "zone-a"}
+    def offering(capacity, price):
+        where = {CAPACITY: capacity, "topology.kubernetes.io/zone": "zone-a"}
         return {"Price": price, "Available": True, "Requirements": [{"key": key, "operator": "In", "values": [value]} for key, value in where.items()]}
-    return [{"name": name, "architecture": "amd64", "operatingSystems": ["linux"], "offerings": [offering(price)],
-             "resources": {"cpu": str(cpu), "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"}} for name, (cpu, price) in TYPES.items()]
+    return [{"name": name, "architecture": "amd64", "operatingSystems": ["linux"], "offerings": [offering(*one) for one in offered.items()],
+             "resources": {"cpu": str(cpu), "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"}} for name, (cpu, offered) in TYPES.items()]
+
+
+def price_table(times=1):
+    """The same prices, so many times as high, as the operator reads them (prices.csv)."""
+    return "provider,region,zone,instance_type,capacity_type,price_per_hour,currency,valid_from\n" + "".join(
+        f",,,{name},{capacity},{price * times:.2f},USD,\n" for name, (_, offered) in TYPES.items() for capacity, price in offered.items())
 
 
 def start(cluster, folder):
@@ -55,8 +65,8 @@ def start(cluster, folder):
 class Pool:
     """A NodePool of Karpenter's. Its machines hold one worker each, or a coordinator."""
 
-    def __init__(self, kubectl, name, types, warms_up=False):
-        self.kubectl, self.name = kubectl, name
+    def __init__(self, kubectl, name, types, warms_up=False, capacities=(ON_DEMAND,)):
+        self.kubectl, self.name, self.capacities = kubectl, name, list(capacities)
         template = {"expireAfter": "Never", "requirements": self.requirements(types),
                     "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": name}}
         if warms_up:
@@ -67,8 +77,7 @@ class Pool:
                           "template": {"spec": template}}})
 
     def requirements(self, types):
-        return [{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": types},
-                {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]}]
+        return [{"key": TYPE, "operator": "In", "values": types}, {"key": CAPACITY, "operator": "In", "values": self.capacities}]
 
     def offers(self, types):
         """From now on; who runs already stays what he is."""

@@ -2,7 +2,9 @@
 kwok pretends (karpenter_rig.py). The test says what a coordinator would, and when a machine is initialized. No worker trains here: what a leave costs
 node_test.py shows; this shows what is asked of whom, in which order."""
 
+import calendar
 import itertools
+import time
 
 import cluster as clusters
 import karpenter_rig
@@ -15,6 +17,9 @@ PORT = 7171
 NUMBERS = itertools.count(1)
 SOMEONE_ELSE = "someone-else"
 DEAR, CHEAP, SMALL = "test.dear", "test.cheap", "test.small"
+CHEAP_AS_SPOT, CHEAP_ON_DEMAND = "test.volatile", "test.steady"
+TIMES = 36000  # so that a second of a machine is tens
+EXACT = 0.01
 
 pytestmark = pytest.mark.turns("all")
 
@@ -48,6 +53,17 @@ def fixture_pool(stage):
         pool.delete()
 
 
+@pytest.fixture(name="market")
+def fixture_market(stage):
+    """Machines that are to be had as spot as well."""
+    steady = karpenter_rig.Pool(stage.kubectl, "steady", [SMALL])
+    market = karpenter_rig.Pool(stage.kubectl, "market", [CHEAP_AS_SPOT, CHEAP_ON_DEMAND], capacities=(karpenter_rig.SPOT, karpenter_rig.ON_DEMAND))
+    yield market
+    stage.kubectl("delete", "trainingjob", "--all", timeout=300)
+    for pool in (market, steady):
+        pool.delete()
+
+
 @pytest.fixture(name="job")
 def fixture_job(stage, pool, tmp_path):
     """Two workers on a dear machine each, and their coordinator says so."""
@@ -62,12 +78,12 @@ def fixture_job(stage, pool, tmp_path):
     coordinator.stop()
 
 
-def spread_job():
+def spread_job(workers_on="training", **spec):
     """One worker fills a machine."""
     def on(pool, container, cpu):
         return {"template": {"spec": {"nodeSelector": {karpenter_rig.POOL: pool},
                                       "containers": [{"name": container, "image": "worker:1", "resources": {"requests": {"cpu": cpu}}}]}}}
-    return stage_rig.job("gpt", {"min": 1, "max": 4, "target": 2, **on("training", "trainer", "4")}, coordinator=on("steady", "coordinator", "1"))
+    return stage_rig.job("gpt", {"min": 1, "max": 4, "target": 2, **on(workers_on, "trainer", "4")}, coordinator=on("steady", "coordinator", "1"), **spec)
 
 
 def someone_else():
@@ -172,3 +188,54 @@ def test_when_karpenter_deletes_a_machine_its_worker_goes_and_another_one_was_ma
     assert machine not in {machine_of(pod) for pod in found.values()}
     assert CHEAP in {pool.machines()[machine_of(pod)]["metadata"]["labels"]["node.kubernetes.io/instance-type"] for pod in found.values()}
     assert not any(stage.job("gpt")["status"]["restarts"].get(kind) for kind in ("failure", "infrastructure"))
+
+
+def offer_of(nodes, pod):
+    """(type, capacity) of the machine that it is on."""
+    labels = nodes[machine_of(pod)]["metadata"]["labels"]
+    return labels[karpenter_rig.TYPE], labels[karpenter_rig.CAPACITY]
+
+
+def by_hand(stage, nodes, until):
+    """(what all pods have cost up to that second, on demand): hours times price times share of the machine, by its processors."""
+    spent = full = 0.0
+    for pod in stage.pods().values():
+        kind, capacity = offer_of(nodes, pod)
+        offered = karpenter_rig.TYPES[kind][1]
+        (since,) = [seconds(each["lastTransitionTime"]) for each in pod["status"]["conditions"] if each["type"] == "PodScheduled"]
+        share = int(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]) / processors(nodes[machine_of(pod)])
+        spent += (until - since) / 3600 * share * offered[capacity] * TIMES
+        full += (until - since) / 3600 * share * offered[karpenter_rig.ON_DEMAND] * TIMES
+    return spent, full
+
+
+def seconds(text):
+    return calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%SZ"))
+
+
+def processors(node):
+    text = node["status"]["allocatable"]["cpu"]
+    return int(text.removesuffix("m")) / 1000 if text.endswith("m") else int(text)
+
+
+def test_workers_go_to_the_cheapest_spot_machine_but_one_of_the_base_and_each_is_billed_what_its_machine_costs(stage, market, tmp_path):
+    """Nobody says in the test where they go, or what their machines are: that is Karpenter's choice by price, and its labels."""
+    path = tmp_path / "prices.csv"
+    path.write_text(karpenter_rig.price_table(TIMES), encoding="ascii")
+    stage.operator("--no-lease", "--prices", str(path)).until_logged("prices are read")
+    stage.kubectl.apply(spread_job("market", spot={"onDemandBase": 1}))
+    found = until_running(stage, market, 2)
+    nodes = {node["metadata"]["name"]: node for node in stage.kubectl.get("nodes")}
+    base, other = (next(pod for pod in found.values() if (pod["metadata"]["labels"].get("ringmaster.dev/capacity") == "on-demand") == is_base) for is_base in (True, False))
+    assert offer_of(nodes, base) == (CHEAP_ON_DEMAND, "on-demand")
+    assert offer_of(nodes, other) == (CHEAP_AS_SPOT, "spot")
+    cost = processes.until(lambda: (cost := stage.job("gpt")["status"].get("cost", {})) and len(cost.get("pods", [])) == 3 and "spent" in cost and cost,
+                           "all pods are counted", 180)
+    assert {pod["metadata"]["uid"] for pod in stage.pods("worker").values()} == uids(found), "they are those that were there"
+    spent, full = by_hand(stage, nodes, seconds(cost["accountedTime"]))
+    assert float(cost["spent"]) == pytest.approx(spent, rel=EXACT) and cost["currency"] == "USD"
+    assert float(cost["onDemandSpent"]) == pytest.approx(full, rel=EXACT)
+    assert float(cost["saved"]) == pytest.approx(full - spent, rel=EXACT) and full > spent
+    rates = {pod["worker"]: (pod["priceMicros"], pod["onDemandMicros"]) for pod in cost["pods"] if pod.get("worker", -1) >= 0}
+    (dear, dear_full), (cheap, cheap_full) = rates[index_of(base)], rates[index_of(other)]
+    assert dear == dear_full and (dear / cheap, cheap_full / cheap) == (pytest.approx(1.5 / 0.5), pytest.approx(3.0 / 0.5))

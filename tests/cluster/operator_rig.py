@@ -124,14 +124,20 @@ class PodHistory:
         del told[self.MARK]
         return told
 
+    def newest(self):
+        """Each of them as it was told last, also those that are gone."""
+        return list({event["object"]["metadata"]["uid"]: event["object"] for event in self._events()}.values())
+
     def _told(self):
-        found = collections.Counter()
+        return collections.Counter(event["object"]["metadata"]["name"] for event in self._events() if event["type"] == "ADDED")
+
+    def _events(self):
+        """What has been told in whole lines."""
         for line in self.path.read_text(encoding="utf-8").splitlines(keepends=True):
-            event = json.loads(line) if line.endswith("\n") else {}
-            assert event.get("type") != "ERROR", line
-            if event.get("type") == "ADDED":
-                found[event["object"]["metadata"]["name"]] += 1
-        return found
+            if line.endswith("\n"):
+                event = json.loads(line)
+                assert event["type"] != "ERROR", line
+                yield event
 
     def close(self):
         self.process.kill()

@@ -299,18 +299,22 @@ bool published_stands(const struct published *p)
     return !p->pending && !p->gone;
 }
 
-/* Those that stand and are not the end of a run, newest first; which[i]: the place of entry[i]. */
+/* Those that stand and are not the end of a run, newest first; which[i]: the place of entry[i]. Of the
+ * thousands that a long trace publishes few stand: each is put where it belongs among these. */
 static int kept_ones(const struct sim *sim, struct keep_entry *entry, int *which)
 {
     int count = 0;
-    for (int64_t step = sim->scenario.steps; step >= 0; step--) {
-        for (int i = 0; i < sim->published_count; i++) {
-            if (sim->published[i].step != step || sim->published[i].final ||
-                !published_stands(&sim->published[i]))
-                continue;
-            which[count] = i;
-            entry[count++] = (struct keep_entry){.step = step, .readable = true};
+    for (int i = 0; i < sim->published_count; i++) {
+        const struct published *p = &sim->published[i];
+        if (p->final || !published_stands(p))
+            continue;
+        int at = count++;
+        for (; at > 0 && entry[at - 1].step < p->step; at--) {
+            entry[at] = entry[at - 1];
+            which[at] = which[at - 1];
         }
+        which[at] = i;
+        entry[at] = (struct keep_entry){.step = p->step, .readable = true};
     }
     return count;
 }

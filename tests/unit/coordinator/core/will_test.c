@@ -236,6 +236,35 @@ Test(will, sums_of_floats_have_the_usual_shares_at_all_times)
     story_end(&s);
 }
 
+static void takes(struct story *s, int w, int steps, rm_time step)
+{
+    for (int i = 0; i < steps; i++) {
+        progress_in(s, w, s->st->told + 1, step);
+        beats(s);
+        after(s, RM_MS);
+    }
+}
+
+/* Two steps of 20 s, and what a moment may be off: nobody stays. */
+Test(will, where_most_have_gone_a_leave_has_the_time_of_the_steps_of_those_who_stay)
+{
+    struct story s;
+    three_train(&s, pods());
+    takes(&s, 0, 40, 10 * RM_MS);
+    closed(&s, 1);
+    closed(&s, 2);
+    fault_of(&s, 0, FAULT_RING, 1, s.st->told);
+    answer(&s, 0);
+    after(&s, RM_S);
+    cr_assert(s.form.form.count == 1 && is_member(&s, 0), "%s", str_text(&s.log));
+    ready(&s, 0, s.st->told);
+    takes(&s, 0, 3, 20 * RM_S);
+    goes_in(&s, 0, 200 * RM_S);
+    rm_time kept = s.now + 200 * RM_S - rdzv_will_at(s.st);
+    cr_assert_eq(kept, 42500 * RM_MS, "%.3f s", (double)kept / RM_S);
+    story_end(&s);
+}
+
 /* ---- places ---- */
 
 Test(will, who_comes_takes_the_place_and_join_and_leave_are_one_change)

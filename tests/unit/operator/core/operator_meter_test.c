@@ -104,6 +104,32 @@ Test(operator_meter, a_pod_costs_its_share_of_its_machine_from_its_node_to_its_e
     cast_free(c);
 }
 
+/* A kubelet tells of an end some seconds after it, and pods that do are read meanwhile. */
+Test(operator_meter, a_pod_costs_nothing_from_its_end_on_though_that_is_told_later)
+{
+    static const struct {
+        int64_t later_ms, charged_s;
+        bool another; /* process reads on */
+    } cases[] = {
+        {3000, 3600, false}, {3000, 3600, true}, {0, 3600, false}, {2 * HOUR_MS, 3 * 3600 - 600, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct cast *c = metered("{}");
+        struct pod_view *spot = bind(c, OP_WORKER, 0, 1, 0);
+        pass(c, HOUR_MS);
+        int64_t ended_ms = c->now_ms;
+        pass(c, cases[i].later_ms);
+        end_pod(c, spot);
+        spot->ended_ms = spot->finished_ms = ended_ms;
+        if (cases[i].another)
+            c->memo = (struct op_memo){.dry_generation = c->job.generation};
+        pass(c, 1000);
+        take_away(c, spot);
+        pass(c, HOUR_MS);
+        expect_spent(c, 1000000 * cases[i].charged_s / 3600, 3000000 * cases[i].charged_s / 3600);
+        cast_free(c);
+    }
+}
+
 Test(operator_meter, a_price_that_changes_counts_from_its_second_on)
 {
     struct cast *c = metered("{}");
