@@ -60,6 +60,7 @@ struct s3_request {
     struct sigv4_pair query[S3_QUERIES_MAX];
     int queries;
     bool create;         /* If-None-Match: *, or Google's word for it */
+    bool seen;           /* each sending is a try of its own, also one that a kept connection lost */
     bool with_algorithm; /* begins an upload whose parts have checksums */
     bool late_refusal;   /* a 200 may hold a refusal */
     bool xml;            /* a good answer is XML: one that isn't was cut on its way */

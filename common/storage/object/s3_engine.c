@@ -265,7 +265,7 @@ static int slot_start(struct s3_slot *slot, struct error *err)
     struct s3_task *task = &slot->task;
     const struct object_body *body = task->request.body;
     struct http_run run[OBJECT_RUNS_MAX];
-    bool fresh = task->request.create || store->base.past_caches;
+    bool fresh = task->request.create || task->request.seen || store->base.past_caches;
     if (get_credentials(store, false, err) < 0)
         return -1;
     struct s3_signing signing = {

@@ -1,4 +1,4 @@
-/* Creations at Google's XML API. */
+/* Google's XML API: creations, and ends of uploads. */
 #include <string.h>
 
 #include "tests/unit/common/storage/object/s3_desk.h"
@@ -51,5 +51,51 @@ Test(s3_google, a_store_behind_googles_that_does_not_take_its_words_is_spoken_to
     cr_assert_eq(d.ops->put(d.store, "a", &body, OBJECT_CREATE, &d.err), 0, "%s", d.err.text);
     cr_assert_eq(d.ops->put(d.store, "b", &body, OBJECT_CREATE, &d.err), 0, "%s", d.err.text);
     cr_assert_str_eq(str_text(&d.heard), "generation \n*\n*\n");
+    desk_close(&d);
+}
+
+static void upload(struct desk *d, const char *name, int result)
+{
+    char id[OBJECT_UPLOAD_MAX];
+    struct object_part part = {.number = 1, .body = body_of("123456789")};
+    str_reset(&d->heard);
+    cr_assert_eq(d->ops->upload_open(d->store, name, id, &d->err), 0, "%s", d->err.text);
+    cr_assert_eq(d->ops->upload_parts(d->store, name, id, &part, 1, &d->err), 0, "%s", d->err.text);
+    cr_assert_eq(d->ops->upload_complete(d->store, name, id, &part, 1, OBJECT_CREATE, &d->err), result,
+                 "%s: %s", name, d->err.text);
+}
+
+/* With keys: a condition where it can't be taken for a store that does not know it. */
+static enum stub_then by_keys(void *ctx, const struct stub_request *request, struct str *answer)
+{
+    struct desk *d = ctx;
+    static const char begun[] = "<InitiateMultipartUploadResult><UploadId>id</UploadId></"
+                                "InitiateMultipartUploadResult>";
+    static const char done[] = "<CompleteMultipartUploadResult><ETag>\"-CKic\"</ETag></"
+                               "CompleteMultipartUploadResult>";
+    const char *own = stub_header(request, "x-goog-if-generation-match");
+    bool post = !strcmp(request->method, "POST"), begins = strstr(request->target, "uploads") != NULL;
+    if (strstr(request->target, "uploadId") && own[0])
+        return refuse(answer, 400, "NotImplemented");
+    if (!strcmp(request->method, "PUT") && !strstr(request->target, "uploadId"))
+        str_addf(&d->heard, "%s\n", own);
+    if (!strcmp(request->method, "HEAD"))
+        stub_say(answer, 404, "x-guploader-uploadid: 1\r\n", "", 0);
+    else if (post)
+        stub_say(answer, 200, "x-guploader-uploadid: 1\r\n", begins ? begun : done,
+                 (begins ? sizeof begun : sizeof done) - 1);
+    else
+        stub_say(answer, 200, "x-guploader-uploadid: 1\r\nETag: \"e\"\r\n", "", 0);
+    return STUB_KEEP;
+}
+
+Test(s3_google, an_upload_does_not_cost_the_creations_behind_it_their_condition)
+{
+    struct desk d;
+    struct object_body body = body_of("text");
+    desk_open(&d, by_keys);
+    upload(&d, "a", 0);
+    cr_assert_eq(d.ops->put(d.store, "b", &body, OBJECT_CREATE, &d.err), 0, "%s", d.err.text);
+    cr_assert_str_eq(str_text(&d.heard), "0\n", "without it Google overwrites what is there");
     desk_close(&d);
 }
