@@ -210,7 +210,7 @@ static bool expected_tag(const struct object_part *part, int count, char out[64]
  * uploads", 400 NotImplemented: cloud.google.com/storage/docs/request-preconditions). */
 static bool takes_no_condition(const struct s3_store *store)
 {
-    return store->place.google && !store->place.google_refused;
+    return store->place.googles_for_sure || (store->place.google && !store->place.google_refused);
 }
 
 /* Is the object there the one that these parts make? absent: it was not, just before the first try. */
