@@ -72,6 +72,10 @@ enum config_key {
     CONFIG_AWS_CONTAINER_TOKEN_FILE,
     CONFIG_AWS_METADATA_ENDPOINT,
     CONFIG_AWS_METADATA_DISABLED,
+    /* And Google's libraries: host or host:port of the metadata server. */
+    CONFIG_GCE_METADATA_HOST,
+    CONFIG_GOOGLE_ENDPOINT, /* RINGMASTER_GOOGLE_ENDPOINT: an endpoint that may have a Google service
+                               account's token though its name is not of googleapis.com */
     /* Where a pod finds its API server, and kubectl its kubeconfig. */
     CONFIG_KUBERNETES_HOST,
     CONFIG_KUBERNETES_PORT,

@@ -24,8 +24,9 @@ static const char *const members[] = {
 
 /* What the container has beside AWS_*: the way to the store, whom to trust there, and the shared files'
  * place. */
-static const char *const variables[] = {"HTTP_PROXY",    "HTTPS_PROXY",  "ALL_PROXY", "NO_PROXY",
-                                        "SSL_CERT_FILE", "SSL_CERT_DIR", "HOME"};
+static const char *const variables[] = {"HTTP_PROXY", "HTTPS_PROXY",       "ALL_PROXY",
+                                        "NO_PROXY",   "SSL_CERT_FILE",     "SSL_CERT_DIR",
+                                        "HOME",       "GCE_METADATA_HOST", "RINGMASTER_GOOGLE_ENDPOINT"};
 
 /* Where systems keep the certificates that they trust. */
 static const char *const trusted[] = {"/etc/ssl", "/etc/pki", "/etc/ca-certificates",

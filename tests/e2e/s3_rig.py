@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "object_rig"))
 
 import client  # noqa: E402  (its folder is on the path only now)
 import faults  # noqa: E402,F401  (for the tests)
+import googles  # noqa: E402,F401
 import proxy  # noqa: E402
 import scripts  # noqa: E402,F401
 import servers  # noqa: E402

@@ -157,10 +157,36 @@ static int from_profile(const struct credentials_options *options, struct creden
     return err_set(err, ERR_NOT_FOUND, "no keys in the profile");
 }
 
+/* Who runs this machine or pod. A key of EC2's is none at Google, and a token of Google's for nobody else. */
+static int from_surroundings(const struct credentials_options *options, int64_t now_s,
+                             struct credentials *ret, struct error *err)
+{
+    return options->google ? credentials_google(options, now_s, ret, err)
+                           : credentials_machine(options, ret, err);
+}
+
+/* *err: what the last source says of why there is none. */
+static void say_none(bool google, struct error *err)
+{
+    struct error last = *err;
+    if (google)
+        err_set(
+            err, ERR_USAGE,
+            "no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to an HMAC key of Google's, or "
+            "give this machine or pod a Google service account (%.160s)",
+            last.text);
+    else
+        err_set(err, ERR_USAGE,
+                "no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give "
+                "this machine or container a role");
+}
+
 /* The first source that is there. */
-static int find_source(const struct credentials_options *options, struct credentials *ret, struct error *err)
+static int find_source(const struct credentials_options *options, int64_t now_s, struct credentials *ret,
+                       struct error *err)
 {
     struct error failed = {0};
+    ret->bearer = false;
     if (from_secret(ret, &failed) == 0)
         return 0;
     if (failed.code == ERR_NOT_FOUND && from_environment(ret, &failed) == 0)
@@ -171,12 +197,10 @@ static int find_source(const struct credentials_options *options, struct credent
         return 0;
     if (failed.code == ERR_NOT_FOUND && credentials_container(options, ret, &failed) == 0)
         return 0;
-    if (failed.code == ERR_NOT_FOUND && credentials_machine(options, ret, &failed) == 0)
+    if (failed.code == ERR_NOT_FOUND && from_surroundings(options, now_s, ret, &failed) == 0)
         return 0;
     if (failed.code == ERR_NOT_FOUND)
-        err_set(&failed, ERR_USAGE,
-                "no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give "
-                "this machine or container a role");
+        say_none(options->google, &failed);
     if (failed.code == ERR_ABORTED)
         return err_from(err, &failed, "%s", failed.text);
     if (failed.class == CLASS_UNKNOWN)
@@ -186,14 +210,15 @@ static int find_source(const struct credentials_options *options, struct credent
 }
 
 /* Somebody may have mended the shared files since they were read. */
-static int find_again(const struct credentials_store *store, struct credentials *ret, struct error *err)
+static int find_again(const struct credentials_store *store, int64_t now_s, struct credentials *ret,
+                      struct error *err)
 {
     struct credentials_options options = store->options;
     struct profile *fresh = options.profile ? secret_open(sizeof *fresh) : NULL;
     const char *name;
     if (fresh && profile_read(fresh, &name, NULL) == 0)
         options.profile = fresh;
-    int result = find_source(&options, ret, err);
+    int result = find_source(&options, now_s, ret, err);
     secret_free(fresh, sizeof *fresh);
     return result;
 }
@@ -218,8 +243,8 @@ int credentials_get(struct credentials_store *store, int64_t now_s, bool anew, c
         return 0;
     *last = store->tried_s = now_s;
     store->doubted = false;
-    int found = store->asked ? find_again(store, store->next, &failed)
-                             : find_source(&store->options, store->next, &failed);
+    int found = store->asked ? find_again(store, now_s, store->next, &failed)
+                             : find_source(&store->options, now_s, store->next, &failed);
     store->asked = true;
     if (found < 0) {
         explicit_bzero(store->next, sizeof *store->next);

@@ -11,6 +11,7 @@
 #include "common/os/config.h"
 #include "common/os/secret.h"
 #include "common/storage/object/credentials.h"
+#include "common/storage/object/credentials_json.h"
 #include "common/storage/object/s3_answer.h"
 
 enum {
@@ -19,101 +20,12 @@ enum {
     BODY_MAX = 3 * TOKEN_MAX + 4096,
 };
 
-/* --- {"name": "value", ...}: one level, values that are no texts are passed over --- */
-
-struct json {
-    const char *at, *end;
-};
-
-static void skip_space(struct json *j)
-{
-    while (j->at < j->end && strchr(" \t\r\n", *j->at) && *j->at)
-        j->at++;
-}
-
-static bool skip_char(struct json *j, char c)
-{
-    skip_space(j);
-    if (j->at == j->end || *j->at != c)
-        return false;
-    j->at++;
-    return true;
-}
-
-/* Keys and dates are ASCII: of the escapes only those of one character are read. */
-static bool read_text(struct json *j, char *out, size_t size)
-{
-    size_t length = 0;
-    if (!skip_char(j, '"'))
-        return false;
-    while (j->at < j->end && *j->at != '"') {
-        char c = *j->at++;
-        if (c == '\\') {
-            if (j->at == j->end || !strchr("\"\\/", *j->at))
-                return false;
-            c = *j->at++;
-        }
-        if (!c || length + 1 >= size)
-            return false;
-        out[length++] = c;
-    }
-    out[length] = 0;
-    return skip_char(j, '"');
-}
-
-static bool skip_word(struct json *j)
-{
-    const char *from = j->at;
-    while (j->at < j->end && (isalnum((unsigned char)*j->at) || strchr("+-.", *j->at)) && *j->at)
-        j->at++;
-    return j->at > from;
-}
+/* --- a container's and a machine's answer --- */
 
 struct found {
     struct credentials *ret;
-    char code[64], message[200], ends[64], other[FETCH_MAX];
+    char code[64], message[200], ends[64];
 };
-
-static bool read_pair(struct json *j, struct found *found)
-{
-    char name[64];
-    const struct {
-        const char *name;
-        char *out;
-        size_t size;
-    } wanted[] = {
-        {"AccessKeyId", found->ret->access_key, sizeof found->ret->access_key},
-        {"SecretAccessKey", found->ret->secret_key, sizeof found->ret->secret_key},
-        {"Token", found->ret->token, sizeof found->ret->token},
-        {"Expiration", found->ends, sizeof found->ends},
-        {"Code", found->code, sizeof found->code},
-        {"Message", found->message, sizeof found->message},
-    };
-    if (!read_text(j, name, sizeof name) || !skip_char(j, ':'))
-        return false;
-    skip_space(j);
-    if (j->at < j->end && *j->at != '"')
-        return skip_word(j);
-    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
-        if (!strcmp(name, wanted[i].name))
-            return read_text(j, wanted[i].out, wanted[i].size);
-    return read_text(j, found->other, sizeof found->other);
-}
-
-static bool read_object(struct json *j, struct found *found)
-{
-    if (!skip_char(j, '{'))
-        return false;
-    if (skip_char(j, '}'))
-        return true;
-    while (read_pair(j, found)) {
-        if (skip_char(j, '}'))
-            return true;
-        if (!skip_char(j, ','))
-            return false;
-    }
-    return false;
-}
 
 static int judge_answer(const struct found *found, struct error *err)
 {
@@ -128,14 +40,21 @@ static int judge_answer(const struct found *found, struct error *err)
 
 int credentials_of_json(const char *text, size_t length, struct credentials *ret, struct error *err)
 {
-    struct json j = {text, text + length};
     struct found *found = secret_open(sizeof *found);
     int result;
     if (!found)
         return err_set(err, ERR_MACHINE, "no memory for credentials");
     *ret = (struct credentials){0};
     found->ret = ret;
-    if (read_object(&j, found))
+    const struct credentials_field field[] = {
+        {"AccessKeyId", ret->access_key, sizeof ret->access_key, false},
+        {"SecretAccessKey", ret->secret_key, sizeof ret->secret_key, false},
+        {"Token", ret->token, sizeof ret->token, false},
+        {"Expiration", found->ends, sizeof found->ends, false},
+        {"Code", found->code, sizeof found->code, false},
+        {"Message", found->message, sizeof found->message, false},
+    };
+    if (credentials_json(text, length, field, sizeof field / sizeof *field))
         result = judge_answer(found, err);
     else
         result = err_set(err, ERR_DATA, "the answer is not JSON of one level");

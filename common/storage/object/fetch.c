@@ -1,10 +1,12 @@
 #include "common/storage/object/fetch.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "common/base/str.h"
 
 struct fetching {
+    const struct fetch_request *request;
     struct fetch_answer *answer;
     enum http_outcome outcome;
     bool done;
@@ -22,6 +24,14 @@ static int body_came(void *ctx, int status, const void *bytes, size_t count)
     return 0;
 }
 
+static void header_came(void *ctx, int status, const char *name, const char *value)
+{
+    (void)status;
+    struct fetching *fetching = ctx;
+    if (fetching->request->wanted && !strcasecmp(name, fetching->request->wanted))
+        text_copy(fetching->answer->wanted, sizeof fetching->answer->wanted, value);
+}
+
 static void fetch_done(void *ctx, const struct http_answer *answer)
 {
     struct fetching *fetching = ctx;
@@ -35,7 +45,7 @@ static void fetch_done(void *ctx, const struct http_answer *answer)
 static int fetch_once(struct waiter *waiter, const struct fetch_request *request, struct fetch_answer *ret,
                       struct error *err)
 {
-    struct fetching fetching = {.answer = ret};
+    struct fetching fetching = {.request = request, .answer = ret};
     struct http_request http = {.method = request->method,
                                 .url = request->url,
                                 .header = request->header,
@@ -47,11 +57,13 @@ static int fetch_once(struct waiter *waiter, const struct fetch_request *request
                                 .ca_file = request->ca_file,
                                 .proxy = request->proxy,
                                 .secret = true,
+                                .header_came = header_came,
                                 .body_came = body_came,
                                 .done = fetch_done,
                                 .ctx = &fetching};
     struct http_call *call;
     ret->length = 0;
+    ret->wanted[0] = 0;
     if (http_start(waiter->http, &call, &http, err) < 0)
         return -1;
     while (!fetching.done)

@@ -18,11 +18,13 @@ struct fetch_request {
     int tries;
     bool proxy;
     bool (*busy)(const struct fetch_answer *answer); /* NULL, or: is it a refusal for now? */
+    const char *wanted;                              /* NULL, or the name of a header of the answer */
 };
 
 struct fetch_answer {
     int status;
     size_t length;
+    char wanted[64]; /* the value of that header; "": it has none */
     char bytes[FETCH_MAX];
 };
 

@@ -209,7 +209,8 @@ static int open_parts(struct s3_store *store, const struct object_options *optio
                                               .profile = store->profile,
                                               .region = store->place.region,
                                               .ca_file =
-                                                  store->place.ca_file[0] ? store->place.ca_file : NULL};
+                                                  store->place.ca_file[0] ? store->place.ca_file : NULL,
+                                              .google = store->place.googles_for_sure};
     return credentials_open(&store->credentials, &credentials, err);
 }
 

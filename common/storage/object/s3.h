@@ -29,6 +29,7 @@ struct s3_place {
     char region[64], ca_file[1024];                      /* ca_file "": the system's */
     bool tls, path_style, proxy, checksums;
     bool google, google_refused; /* Google's XML API: a creation is said in its words; it did not take them */
+    bool googles_for_sure;       /* by its name and certificate, or as the user says: it may have a token */
     bool signs;                  /* large bodies, too, go with their SHA-256 under the signature */
     bool region_guessed;         /* nobody named one */
 };
@@ -60,6 +61,7 @@ struct s3_request {
     struct sigv4_pair query[S3_QUERIES_MAX];
     int queries;
     bool create;         /* If-None-Match: *, or Google's word for it */
+    bool seen;           /* each sending is a try of its own, also one that a kept connection lost */
     bool with_algorithm; /* begins an upload whose parts have checksums */
     bool late_refusal;   /* a 200 may hold a refusal */
     bool xml;            /* a good answer is XML: one that isn't was cut on its way */
@@ -88,7 +90,8 @@ struct s3_task {
     int clock_set;    /* times */
     int64_t signed_s; /* the moment that the last try said */
     bool checksummed; /* the last try named a checksum, or how one is made */
-    bool googled;     /* the last try was in Google's words */
+    bool googled;     /* the last try was in Google's words, */
+    bool borne;       /* with a token and no signature */
     bool by_google;   /* an answer was Google's */
 
     /* of the body */
@@ -152,7 +155,7 @@ struct s3_signing {
     const uint8_t *key; /* of the day */
     int64_t now_s;
 };
-/* One try. An earlier one's strings are used again. */
+/* One try, signed or with a token. An earlier one's strings are used again. */
 void s3_sign(struct s3_signed *ret, const struct s3_task *task, const struct s3_signing *signing);
 
 /* --- judging, in s3_judge.c: pure --- */

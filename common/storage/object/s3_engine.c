@@ -9,6 +9,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "common/base/assert.h"
 #include "common/base/prng.h"
 #include "common/os/clock.h"
 #include "common/storage/object/s3.h"
@@ -177,7 +178,8 @@ static void google_came(struct s3_task *task, const char *name, const char *valu
 
 void s3_count_proof(struct s3_store *store, const struct s3_task *task)
 {
-    store->base.unproven += !task->payload[0] && !task->crc_came;
+    store->base.unproven +=
+        (task->borne || !task->payload[0]) && !task->crc_came; /* no signature stands for it */
 }
 
 static void header_came(void *ctx, int status, const char *name, const char *value)
@@ -259,22 +261,31 @@ static void task_reset(struct s3_task *task)
     task->kept.ceiling = most > S3_ANSWER_USUAL ? most : S3_ANSWER_USUAL;
 }
 
+/* Says in whose words a try is, and whether a token stands for a signature. */
+static void choose_words(const struct s3_store *store, struct s3_task *task)
+{
+    const struct s3_place *place = &store->place;
+    task->borne = store->who->bearer;
+    RM_ASSERT(!task->borne || place->googles_for_sure, "a token of Google's for %s", place->host);
+    task->googled = task->borne || (task->request.create && place->google && !place->google_refused);
+    task->checksummed = !task->googled && place->checksums && (task->crc[0] || task->request.with_algorithm);
+}
+
 static int slot_start(struct s3_slot *slot, struct error *err)
 {
     struct s3_store *store = slot->store;
     struct s3_task *task = &slot->task;
     const struct object_body *body = task->request.body;
     struct http_run run[OBJECT_RUNS_MAX];
-    bool fresh = task->request.create || store->base.past_caches;
+    bool fresh = task->request.create || task->request.seen || store->base.past_caches;
     if (get_credentials(store, false, err) < 0)
         return -1;
     struct s3_signing signing = {
         .place = &store->place, .who = store->who, .key = store->key, .now_s = server_now_s(store)};
-    make_key(store, signing.now_s);
+    if (!store->who->bearer)
+        make_key(store, signing.now_s);
     task->signed_s = signing.now_s;
-    task->googled = task->request.create && store->place.google && !store->place.google_refused;
-    task->checksummed =
-        !task->googled && store->place.checksums && (task->crc[0] || task->request.with_algorithm);
+    choose_words(store, task);
     task_reset(task);
     s3_sign(&slot->sent, task, &signing);
     for (int i = 0; body && i < body->runs; i++)

@@ -144,17 +144,17 @@ static enum s3_action judge_refusal(struct s3_task *task)
         return S3_FINAL;
     if ((task->status == 501 || !strcmp(code, "NotImplemented")) && task->checksummed)
         return S3_NO_CHECKSUM;
-    if (task->googled && (task->status == 400 || task->status == 403) && !clock_was_off(task))
+    if (task->googled && !task->borne && (task->status == 400 || task->status == 403) && !clock_was_off(task))
         return S3_NO_GOOGLE;
     if (task->status == 501 || task->status == 505)
         return S3_FINAL;
     if (is_busy(task))
         return S3_AGAIN;
-    if (is_one_of(code, outdated) && !task->renewed)
+    if ((is_one_of(code, outdated) || (task->borne && task->status == 401)) && !task->renewed)
         return S3_RENEW;
     /* A HEAD is refused without a word: the date alone says that it may have been the clock. */
-    if (task->status == 403 && (!code[0] || strstr(code, "Skewed")) && task->clock_set < CLOCKS_MOST &&
-        clock_was_off(task))
+    if (!task->borne && task->status == 403 && (!code[0] || strstr(code, "Skewed")) &&
+        task->clock_set < CLOCKS_MOST && clock_was_off(task))
         return S3_SET_CLOCK;
     return S3_FINAL;
 }
@@ -219,11 +219,27 @@ static int wrong_region(const struct s3_store *store, const struct s3_task *task
     return for_a_person(err);
 }
 
+/* Who comes with a token has no key that could be wrong: it is unknown who that is, or that one may not. */
+static void denied_bearer(const struct s3_task *task, const char *where, const char *source,
+                          struct error *err)
+{
+    if (task->status == 401)
+        err_set(err, ERR_USAGE, "%s: the token from %s is not taken (status 401 %s %.120s)", where, source,
+                task->refusal.code, task->refusal.message);
+    else
+        err_set(err, ERR_USAGE,
+                "%s: access denied: the Google service account may not %s here: grant it "
+                "roles/storage.objectUser on the bucket (status %d %s %.120s)",
+                where, task->request.method, task->status, task->refusal.code, task->refusal.message);
+}
+
 static int denied(const struct s3_store *store, const struct s3_task *task, const char *where,
                   struct error *err)
 {
     const char *code = task->refusal.code, *source = store->who ? store->who->source : "nowhere";
-    if (is_one_of(code, outdated))
+    if (task->borne)
+        denied_bearer(task, where, source, err);
+    else if (is_one_of(code, outdated))
         err_set(err, ERR_USAGE, "%s: the credentials from %s are out of date (%s): renew them", where, source,
                 code);
     else if (!strcmp(code, "InvalidAccessKeyId") || !strcmp(code, "SignatureDoesNotMatch"))

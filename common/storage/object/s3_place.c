@@ -1,3 +1,5 @@
+/* Finds out from a URI, the job, the environment and the profile where a bucket is, how its names are
+ * written, what protects a body on its way, and whether it is Google's. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -9,12 +11,6 @@
 static const char *first(const char *a, const char *b)
 {
     return a && a[0] ? a : b;
-}
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), tail = strlen(end);
-    return length >= tail && !strcmp(text + length - tail, end);
 }
 
 /* Letters, digits and "-._" only: a bucket becomes part of a host's name or of a path. */
@@ -114,7 +110,8 @@ static void use_host_style(struct s3_place *place)
 }
 
 /* A body is signed, or has a checksum: over TLS a checksum, in clear a signature, unless the profile's
- * payload_signing_enabled says otherwise. What may have no checksum is signed in clear, whatever it says. */
+ * payload_signing_enabled says otherwise. What may have no checksum is signed in clear, whatever it says. Who
+ * comes with a token signs nothing, so there is a checksum where that may be. */
 static void choose_protection(struct s3_place *place, const struct profile *profile)
 {
     const char *calculation = config_get(CONFIG_AWS_REQUEST_CHECKSUM_CALCULATION);
@@ -125,7 +122,35 @@ static void choose_protection(struct s3_place *place, const struct profile *prof
         place->signs = true;
     else if (!strcasecmp(says, "false") && may)
         place->signs = false;
-    place->checksums = may && (place->tls || !place->signs);
+    place->checksums = may && (place->tls || !place->signs || place->googles_for_sure);
+}
+
+/* Everything below googleapis.com is Google's: regions and private endpoints of Cloud Storage have names of
+ * their own there. */
+static bool is_googles_name(const char *host)
+{
+    static const char domain[] = ".googleapis.com";
+    size_t length = strcspn(host, ":"), tail = sizeof domain - 1;
+    return length > tail && !strncasecmp(host + length - tail, domain, tail);
+}
+
+/* The user's own word for an endpoint of another name. In clear a token goes no further than this machine. */
+static int read_google(struct s3_place *place, struct error *err)
+{
+    const char *given = config_get(CONFIG_GOOGLE_ENDPOINT), *name = config_name(CONFIG_GOOGLE_ENDPOINT);
+    struct s3_place theirs = {0};
+    place->google = is_googles_name(place->host); /* or its answers say so */
+    place->googles_for_sure = place->tls && place->google;
+    if (!given)
+        return 0;
+    if (read_endpoint(&theirs, given, err) < 0)
+        return err_wrap(err, "%s", name);
+    if (!theirs.tls && !http_is_own_machine(theirs.host))
+        return err_set(err, ERR_USAGE, "%s is \"%.100s\": a token goes over https, or to this machine", name,
+                       given);
+    if (theirs.tls == place->tls && !strcasecmp(theirs.host, place->host))
+        place->google = place->googles_for_sure = true;
+    return 0;
 }
 
 static int find_place(struct s3_place *ret, const struct object_options *options,
@@ -142,13 +167,14 @@ static int find_place(struct s3_place *ret, const struct object_options *options
     if (endpoint && endpoint[0]) {
         if (read_endpoint(&place, endpoint, err) < 0)
             return -1;
+        if (read_google(&place, err) < 0)
+            return -1;
         if (profile && !strcmp(profile->style, "virtual"))
             use_host_style(&place);
     } else
         use_aws(&place);
     if (ca_file && !text_copy(place.ca_file, sizeof place.ca_file, ca_file))
         return err_set(err, ERR_USAGE, "AWS_CA_BUNDLE is too long");
-    place.google = ends_with(place.host, "storage.googleapis.com"); /* or its answers say so */
     place.proxy = !http_is_own_machine(place.host);
     choose_protection(&place, profile);
     *ret = place;

@@ -1,5 +1,5 @@
-/* Makes the header lines of one request to a bucket, signed: hashes of what is sent, its range or part,
- * Amazon's names or Google's. s3_engine.c calls it for each try, as a signature ages. */
+/* Makes the header lines of one request to a bucket, signed or with a token: hashes of what is sent, its
+ * range or part, Amazon's names or Google's. s3_engine.c calls it for each try, as a signature ages. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -106,16 +106,21 @@ static void describe_body(const struct s3_task *task, const struct s3_place *pla
 
 /* Google passes over If-None-Match where something is written, and refuses a request with words of both
  * kinds: so the whole of it is in Google's. */
-static void describe_google(const struct s3_task *task, const struct s3_place *place,
-                            const struct sigv4_signer *signer, char hash[24], struct sigv4_request *out)
+static void describe_google(const struct s3_task *task, const struct s3_place *place, char hash[24],
+                            struct sigv4_request *out)
 {
-    sigv4_header(out, "x-goog-date", signer->date);
-    sigv4_header(out, "x-goog-content-sha256", out->payload);
-    sigv4_header(out, "x-goog-if-generation-match", "0");
+    if (task->request.create)
+        sigv4_header(out, "x-goog-if-generation-match", "0");
     if (!task->crc[0] || !place->checksums)
         return;
     snprintf(hash, 24, "crc32c=%s", task->crc);
     sigv4_header(out, "x-goog-hash", hash);
+}
+
+static void describe_googles_signature(const struct sigv4_signer *signer, struct sigv4_request *out)
+{
+    sigv4_header(out, "x-goog-date", signer->date);
+    sigv4_header(out, "x-goog-content-sha256", out->payload);
 }
 
 static void describe_amazon(const struct s3_signing *signing, const struct sigv4_signer *signer,
@@ -126,9 +131,10 @@ static void describe_amazon(const struct s3_signing *signing, const struct sigv4
         sigv4_header(out, "x-amz-security-token", signing->who->token);
 }
 
-static void add_line(struct s3_signed *out, const char *name, const char *value)
+/* `before`: what stands before the value. */
+static void add_line(struct s3_signed *out, const char *name, const char *before, const char *value)
 {
-    str_addf(&out->lines, "%s: %s", name, value);
+    str_addf(&out->lines, "%s: %s%s", name, before, value);
     str_add(&out->lines, "", 1);
     out->headers++;
 }
@@ -142,7 +148,7 @@ static void point_at_lines(struct s3_signed *out)
 }
 
 static void write_out(struct s3_signed *ret, const struct sigv4_request *request,
-                      const struct s3_place *place, const char *authorization)
+                      const struct s3_place *place, const char *scheme, const char *authorization)
 {
     str_reset(&ret->url);
     str_reset(&ret->lines);
@@ -150,12 +156,38 @@ static void write_out(struct s3_signed *ret, const struct sigv4_request *request
     str_addf(&ret->url, "%s://%s", place->tls ? "https" : "http", place->host);
     sigv4_target(request, &ret->url);
     for (int i = 0; i < request->headers; i++)
-        add_line(ret, request->header[i].name, request->header[i].value);
-    add_line(ret, "Authorization", authorization);
+        add_line(ret, request->header[i].name, "", request->header[i].value);
+    add_line(ret, "Authorization", scheme, authorization);
     point_at_lines(ret);
 }
 
-void s3_sign(struct s3_signed *ret, const struct s3_task *task, const struct s3_signing *signing)
+/* What both kinds of requests begin with. */
+static void describe_target(const struct s3_task *task, const struct s3_place *place, struct str *path,
+                            struct sigv4_request *out)
+{
+    s3_place_path(place, task->request.key, path);
+    out->method = task->request.method;
+    out->path = str_text(path);
+    for (int i = 0; i < task->request.queries; i++)
+        sigv4_query(out, task->request.query[i].name, task->request.query[i].value);
+    sigv4_header(out, "Host", place->host);
+}
+
+/* Google's own way: TLS stands for the token and the request (cloud.google.com/storage/docs/migrating, "OAuth
+ * 2.0 relies on SSL for security"), names are x-goog- throughout. */
+static void bear(struct s3_signed *ret, const struct s3_task *task, const struct s3_signing *signing)
+{
+    struct sigv4_request request = {0};
+    struct str path = str_init(SIGV4_TARGET_MAX);
+    char range[64], hash[24];
+    describe_target(task, signing->place, &path, &request);
+    describe_google(task, signing->place, hash, &request);
+    describe_range(task, &request, range);
+    write_out(ret, &request, signing->place, "Bearer ", signing->who->token);
+    str_clear(&path);
+}
+
+static void sign(struct s3_signed *ret, const struct s3_task *task, const struct s3_signing *signing)
 {
     const struct s3_place *place = signing->place;
     uint8_t google_key[RM_HASH_BYTES];
@@ -164,20 +196,18 @@ void s3_sign(struct s3_signed *ret, const struct s3_task *task, const struct s3_
                                   .region = place->region,
                                   .service = "s3",
                                   .key = task->googled ? google_key : signing->key};
-    struct sigv4_request request = {.method = task->request.method};
+    struct sigv4_request request = {0};
     struct str path = str_init(SIGV4_TARGET_MAX), authorization = str_init(SIGV4_TARGET_MAX);
     char range[64], hash[24], day[9];
-    s3_place_path(place, task->request.key, &path);
-    request.path = str_text(&path);
-    for (int i = 0; i < task->request.queries; i++)
-        sigv4_query(&request, task->request.query[i].name, task->request.query[i].value);
     date_amz(signing->now_s, signer.date);
-    sigv4_header(&request, "Host", place->host);
+    describe_target(task, place, &path, &request);
     if (!task->googled)
         describe_amazon(signing, &signer, &request);
     describe_body(task, place, &request);
-    if (task->googled)
-        describe_google(task, place, &signer, hash, &request);
+    if (task->googled) {
+        describe_googles_signature(&signer, &request);
+        describe_google(task, place, hash, &request);
+    }
     describe_range(task, &request, range);
     if (task->googled) {
         snprintf(day, sizeof day, "%.8s", signer.date);
@@ -185,7 +215,15 @@ void s3_sign(struct s3_signed *ret, const struct s3_task *task, const struct s3_
     }
     sigv4_authorization(&request, &signer, &authorization);
     explicit_bzero(google_key, sizeof google_key);
-    write_out(ret, &request, place, str_text(&authorization));
+    write_out(ret, &request, place, "", str_text(&authorization));
     str_clear(&authorization);
     str_clear(&path);
+}
+
+void s3_sign(struct s3_signed *ret, const struct s3_task *task, const struct s3_signing *signing)
+{
+    if (task->borne)
+        bear(ret, task, signing);
+    else
+        sign(ret, task, signing);
 }

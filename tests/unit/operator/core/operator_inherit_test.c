@@ -69,6 +69,21 @@ static bool mounts(const struct js *pod, const char *path, const char *volume)
            named(js_get(spec_of(pod), "volumes"), "name", volume);
 }
 
+Test(operator_inherit, a_coordinator_is_at_google_who_the_workers_are)
+{
+    struct js *pod = coordinator(
+        "{\"serviceAccountName\":\"trainer\",\"containers\":[{\"name\":\"trainer\",\"image\":\"x\",\"env\":["
+        "{\"name\":\"GCE_METADATA_HOST\",\"value\":\"metadata.example:8080\"},"
+        "{\"name\":\"RINGMASTER_GOOGLE_ENDPOINT\",\"value\":\"https://store.example\"},"
+        "{\"name\":\"GCE_OTHER\",\"value\":\"x\"}]}]}",
+        "");
+    is_text(js_as_string(js_get(spec_of(pod), "serviceAccountName")), "trainer");
+    is_text(variable(pod, "GCE_METADATA_HOST"), "metadata.example:8080");
+    is_text(variable(pod, "RINGMASTER_GOOGLE_ENDPOINT"), "https://store.example");
+    cr_assert(!variable(pod, "GCE_OTHER"));
+    js_free(pod);
+}
+
 Test(operator_inherit, a_coordinator_asks_the_store_as_the_workers_do)
 {
     struct js *pod = coordinator(

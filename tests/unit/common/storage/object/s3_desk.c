@@ -24,6 +24,7 @@ static void forget_environment(void)
     for (char **at = environ; *at;) {
         snprintf(name, sizeof name, "%.*s", (int)strcspn(*at, "="), *at);
         if (strncmp(name, "AWS_", 4) != 0 && strcmp(name, "RINGMASTER_POD_CREDENTIALS") != 0 &&
+            strcmp(name, "RINGMASTER_GOOGLE_ENDPOINT") != 0 && strcmp(name, "GCE_METADATA_HOST") != 0 &&
             !strcasestr(name, "proxy"))
             at++;
         else

@@ -64,6 +64,61 @@ Test(s3_place, an_endpoint_is_asked_by_path)
     cr_assert_str_eq(path_of(&p, "k"), "/bucket/k");
 }
 
+Test(s3_place, a_token_is_for_googles_names_over_tls_alone)
+{
+    static const char *const sure[] = {
+        "https://storage.googleapis.com", "https://storage.googleapis.com:443/",
+        "HTTPS://Storage.GoogleAPIs.com", "https://storage.europe-west3.rep.googleapis.com",
+        "https://storage-mine.p.googleapis.com"};
+    static const char *const unsure[] = {"http://storage.googleapis.com",
+                                         "https://storage.googleapis.com.example.com",
+                                         "https://storagegoogleapis.com",
+                                         "https://googleapis.com.example.com:443",
+                                         "https://example.com:443.googleapis.com",
+                                         "https://.googleapis.com",
+                                         "https://127.0.0.1:9000",
+                                         "http://127.0.0.1:9000"};
+    clean();
+    for (size_t i = 0; i < sizeof sure / sizeof sure[0]; i++) {
+        struct s3_place p = find("s3://bucket", sure[i], "auto");
+        cr_assert(p.google && p.googles_for_sure, "%s", sure[i]);
+    }
+    for (size_t i = 0; i < sizeof unsure / sizeof unsure[0]; i++)
+        cr_assert(!find("s3://bucket", unsure[i], "auto").googles_for_sure, "%s", unsure[i]);
+    cr_assert(!find("s3://storage.googleapis.com", NULL, NULL).googles_for_sure, "a bucket of AWS's");
+}
+
+Test(s3_place, another_endpoint_may_have_a_token_where_that_is_said_of_it)
+{
+    clean();
+    setenv("RINGMASTER_GOOGLE_ENDPOINT", "https://store.example.com/", 1);
+    struct s3_place p = find("s3://bucket", "https://store.example.com", "auto");
+    cr_assert(p.google && p.googles_for_sure);
+    cr_assert(!find("s3://bucket", "http://store.example.com", "auto").googles_for_sure);
+    cr_assert(!find("s3://bucket", "https://store.example.com:444", "auto").googles_for_sure);
+    setenv("RINGMASTER_GOOGLE_ENDPOINT", "http://127.0.0.1:9000", 1);
+    p = find("s3://bucket", "http://127.0.0.1:9000/", "auto");
+    cr_assert(p.googles_for_sure && p.checksums, "no signature protects what comes with a token");
+    cr_assert(!find("s3://bucket", "http://127.0.0.1:9001", "auto").googles_for_sure);
+    cr_assert(!find("s3://bucket", "http://localhost:9000", "auto").googles_for_sure);
+}
+
+Test(s3_place, in_clear_a_token_leaves_this_machine_for_nobodys_word)
+{
+    static const char *const wrong[] = {"http://store.example.com", "http://10.0.0.7:9000",
+                                        "store.example.com", "ftp://127.0.0.1"};
+    clean();
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct s3_place place;
+        struct error err = {0};
+        struct object_options options = {.uri = "s3://bucket", .endpoint = "http://store.example.com"};
+        setenv("RINGMASTER_GOOGLE_ENDPOINT", wrong[i], 1);
+        cr_assert_eq(s3_place_find(&place, &options, NULL, &err), -1, "%s", wrong[i]);
+        cr_assert_eq(err.code, ERR_USAGE);
+        cr_assert(strstr(err.text, "RINGMASTER_GOOGLE_ENDPOINT"), "%s", err.text);
+    }
+}
+
 static struct s3_place find_with(const char *endpoint, const char *signing)
 {
     struct s3_place place = {0};
