@@ -36,6 +36,7 @@ struct job_entry {
 struct cache {
     struct table jobs, pods, nodes; /* by "namespace/name", nodes by name */
     struct table owned;             /* by "namespace/job/uid" */
+    struct table on_nodes;          /* by the node's name */
     struct table around[OP_RESOURCES];
     bool nodes_denied; /* we may not see nodes */
     uint64_t mark;     /* of the list under way; one counter for all kinds */

@@ -324,3 +324,32 @@ Test(cache, a_node_wakes_the_jobs_on_it_when_it_matters_alone)
     cr_assert_null(cache_find_node(&cache, "node-1"));
     cr_assert_str_eq(str_text(&told), "+ns/gpt +ns/gpt ");
 }
+
+/* Where it is put, when it goes, and that another one goes: a node is known by those that are on it now. */
+Test(cache, a_node_wakes_the_jobs_whose_pods_are_on_it_now)
+{
+    static const char ready[] =
+        "{\"metadata\":{\"name\":\"node-1\"},\"status\":{\"conditions\":[{\"type\":\"Ready\","
+        "\"status\":\"True\"}]}}";
+    static const char gone[] = "{\"metadata\":{\"name\":\"node-1\"}}";
+    struct js *waits = pod_object("a", "u1", 2, "Pending"),
+              *spec = (struct js *)(uintptr_t)js_get(waits, "spec");
+    js_set_string(spec, "nodeName", "");
+    put(OP_JOBS, KUBE_ADDED, job_object("u1", 1));
+    put(OP_PODS, KUBE_ADDED, waits);
+    str_reset(&told);
+    node(ready, KUBE_ADDED);
+    cr_assert_str_eq(str_text(&told), "", "it is on none yet");
+    put(OP_PODS, KUBE_MODIFIED, pod_object("a", "u1", 3, "Running"));
+    put(OP_PODS, KUBE_ADDED, pod_object("b", "u1", 4, "Running"));
+    put(OP_PODS, KUBE_ADDED, pod_object("c", "u1", 5, "Running"));
+    put(OP_PODS, KUBE_DELETED, pod_object("b", "u1", 6, "Running"));
+    str_reset(&told);
+    node(gone, KUBE_DELETED);
+    cr_assert_str_eq(str_text(&told), "+ns/gpt +ns/gpt ", "two are there");
+    put(OP_PODS, KUBE_DELETED, pod_object("c", "u1", 7, "Running"));
+    put(OP_PODS, KUBE_DELETED, pod_object("a", "u1", 8, "Running"));
+    str_reset(&told);
+    node(ready, KUBE_ADDED);
+    cr_assert_str_eq(str_text(&told), "", "nobody is there any more");
+}
