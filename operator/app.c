@@ -82,13 +82,14 @@ static const struct kube_resource *resource_of(const struct source *source)
     return source->resource == OP_RESOURCES ? &kube_nodes : work_resource(source->resource);
 }
 
-/* The kinds that no decision is made without. Nodes may be denied. */
+/* The kinds that no decision is made without. Nodes may be denied. What lies around pods is waited for while
+ * nothing is wrong with its list: who knows it all has nothing to apply of jobs that run. */
 static bool is_complete(const struct app *app)
 {
     for (int i = 0; i < SOURCES; i++) {
         const struct source *source = &app->source[i];
         bool needed = source->resource == OP_JOBS || source->resource == OP_PODS ||
-                      (source->resource == OP_RESOURCES && !source->denied);
+                      (source->resource == OP_RESOURCES ? !source->denied : !source->troubles);
         if (needed && (!source->reflector || !reflector_synced(source->reflector)))
             return false;
     }
@@ -180,6 +181,7 @@ static void trouble(void *ctx, const struct kube_answer *answer, rm_time again_i
         log_warn("a list or watch failed", "resource=%s code=%d outcome=\"%s\" again_ms=%.0f why=\"%s\"",
                  resource_of(source)->plural, answer->status, kube_outcome_name(answer->outcome),
                  rm_ms(again_in), answer->message);
+    look_if_complete(app);
     if (source->resource != OP_RESOURCES || answer->outcome != KUBE_DENIED || source->denied)
         return;
     source->denied = app->cache.nodes_denied = true;

@@ -69,6 +69,10 @@ void cache_answer(struct cache *cache, enum op_resource resource, const struct j
 bool cache_has_own(const struct cache *cache, enum op_resource resource, const struct job_entry *job,
                    const char *name);
 
+/* What an operator before this one applied for the job, and nobody took away, as its annotations tell: this
+ * one need not apply it again where it would be the same. */
+void cache_recall_applied(const struct cache *cache, struct job_entry *job);
+
 /* The pods of a job, for a plan; valid until the cache changes. Forgets those that no watch has told. */
 const struct pod_view *const *cache_pods(struct cache *cache, struct job_entry *job, rm_time now,
                                          int *ret_count);

@@ -364,6 +364,7 @@ static void begin_job(struct reconciler *r, struct job_entry *job)
     struct reconcile_state *state = state_of(r, job);
     char chance[OP_CHANCE_TEXT];
     draw_name(chance);
+    cache_recall_applied(r->options.cache, job);
     struct op_view view = {.job = &job->view,
                            .node = cache_find_node,
                            .nodes = r->options.cache,

@@ -38,6 +38,8 @@ enum {
 #define OP_CAPACITY_FALLBACK "fallback"
 #define OP_LABEL_TERM        "ringmaster.dev/term" /* of a coordinator, from 1 */
 
+#define OP_NOTE_APPLIED "ringmaster.dev/applied" /* annotation of what is applied: its op_body_hash, in hex  \
+                                                  */
 #define OP_NOTE_SPEC "ringmaster.dev/spec" /* annotation of a coordinator's pod: the job's effective spec */
 
 /* The init container of a program's worker, which brings the bundle. */

@@ -296,6 +296,33 @@ Test(cache, what_lies_around_a_job_is_its_own_where_it_controls_it)
     cr_assert_not(is_own());
 }
 
+/* What somebody has applied, as the API server gives it back. */
+static struct js *annotated_service(const char *uid, const char *hash)
+{
+    struct js *service = owned_service("ns", uid), *annotations = js_object();
+    js_set_string(annotations, OP_NOTE_APPLIED, hash);
+    js_set((struct js *)(uintptr_t)js_get(service, "metadata"), "annotations", annotations);
+    return service;
+}
+
+Test(cache, what_an_operator_before_this_one_applied_is_known_by_its_annotation)
+{
+    put(OP_JOBS, KUBE_ADDED, job_object("u1", 1));
+    put(OP_SERVICES, KUBE_ADDED, annotated_service("u0", "4d"));
+    cache_recall_applied(&cache, the_job());
+    cr_assert_eq(the_job()->memo.applied[OP_APPLIED_SERVICE], 0, "a namesake's");
+    put(OP_SERVICES, KUBE_MODIFIED, annotated_service("u1", "fedcba9876543210"));
+    cache_recall_applied(&cache, the_job());
+    cr_assert_eq(the_job()->memo.applied[OP_APPLIED_SERVICE], 0xfedcba9876543210u);
+    cr_assert_eq(the_job()->memo.applied[OP_APPLIED_BUDGET], 0, "nobody has seen one");
+    the_job()->memo.applied[OP_APPLIED_SERVICE] = 77;
+    cache_recall_applied(&cache, the_job());
+    cr_assert_eq(the_job()->memo.applied[OP_APPLIED_SERVICE], 77, "what this one did is newer");
+    put(OP_SERVICES, KUBE_DELETED, annotated_service("u1", "fedcba9876543210"));
+    cache_recall_applied(&cache, the_job());
+    cr_assert_eq(the_job()->memo.applied[OP_APPLIED_SERVICE], 0, "it is gone");
+}
+
 static void node(const char *text, enum kube_change change)
 {
     struct js *object = parse(text);
