@@ -107,6 +107,7 @@ static void ask_coordinator(void *ctx)
                                    .connect_within = 5 * RM_S,
                                    .within = answer_within,
                                    .buffer = 4 << 10, /* there is one of these for each job */
+                                   .address = true,
                                    .body_came = body_came,
                                    .done = answer_done,
                                    .ctx = poller};
