@@ -10,8 +10,8 @@
  * thing in main. Nothing here uses select(), for which the lower limit is meant. */
 void descriptors_raise(void);
 
-/* How many may be open beside `kept` of them, by the limit as it is now; half, where that is not even twice as
- * much. */
+/* How many may be open beside `kept` of them, by the limit as it is now; half, where that is not even twice
+ * as much. */
 int descriptors_beside(int kept);
 
 /* Whether an accept or open that failed with this errno did so because there are no more to be had. It stays
