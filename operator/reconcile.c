@@ -35,6 +35,7 @@ struct reconciler {
     struct op_trials trials;
     int asked;           /* coordinators that are asked, */
     int asked_most;      /* each over a connection of its own */
+    int pollers;         /* opened, modulo https: whose turn it is */
     int places_lacked;   /* how often there was none for one more */
     int64_t answered_ms; /* wall clock of the last answer of any of them */
     bool started, stopped;
@@ -137,7 +138,7 @@ static void ask_coordinator(struct reconcile_state *state, const struct op_plan 
     struct job_entry *job = state->job;
     char identity[OP_NAME_MAX];
     name_identity(job->view.name, job->view.uid, identity);
-    struct poller_options options = {.http = r->options.http,
+    struct poller_options options = {.http = r->options.http[r->pollers % r->options.https],
                                      .port = r->options.coordinator_port,
                                      .told = coordinator_told,
                                      .failed = coordinator_failed,
@@ -150,8 +151,8 @@ static void ask_coordinator(struct reconcile_state *state, const struct op_plan 
     }
     const char *ip = *plan->poll_ip && has_place(state) ? plan->poll_ip : "";
     note_asked(state, ip, *ip ? plan->poll_term : 0);
-    if (!state->poller && *ip)
-        poller_open(&state->poller, r->options.loop, &options, NULL);
+    if (!state->poller && *ip && poller_open(&state->poller, r->options.loop, &options, NULL) == 0)
+        r->pollers = (r->pollers + 1) % r->options.https;
     if (!state->poller)
         return;
     poller_ask(state->poller, identity, ip, *ip ? plan->poll_term : 0);

@@ -96,7 +96,8 @@ static void desk_open(struct desk *d)
     cr_assert_eq(http_open(&d->http, d->loop, NULL), 0);
     struct reconciler_options options = {
         .loop = d->loop,
-        .http = d->http,
+        .http = &d->http,
+        .https = 1,
         .cache = &d->cache,
         .metrics = &d->metrics,
         .settings = {.worker_image = "image", .operator_namespace = "system"},
