@@ -25,6 +25,9 @@ static const rm_time busy_least = 500 * RM_MS, busy_most = 30 * RM_S;
 static const rm_time conflict_least = 100 * RM_MS, conflict_most = 5 * RM_S;
 static const rm_time tell_silence_after = 30 * RM_S; /* of a coordinator */
 static const rm_time deaf_after = 60 * RM_S;
+/* Ten thousand coordinators have news each five seconds. Were all asked again at once, their answers would
+ * come at once, and nothing else would have its turn while they are read, up to 0.7 ms each. */
+static const double questions_per_second = 1000, questions_at_once = 100;
 static const rm_time place_again = 10 * RM_S; /* to look whether one more coordinator may be asked */
 
 struct reconciler {
@@ -33,11 +36,12 @@ struct reconciler {
     struct loop_timer *timer;
     struct status_paces paces;
     struct op_trials trials;
-    int asked;           /* coordinators that are asked, */
-    int asked_most;      /* each over a connection of its own */
-    int pollers;         /* opened, modulo https: whose turn it is */
-    int places_lacked;   /* how often there was none for one more */
-    int64_t answered_ms; /* wall clock of the last answer of any of them */
+    int asked;            /* coordinators that are asked, */
+    int asked_most;       /* each over a connection of its own */
+    struct bucket asking; /* of all coordinators together */
+    int pollers;          /* opened, modulo https: whose turn it is */
+    int places_lacked;    /* how often there was none for one more */
+    int64_t answered_ms;  /* wall clock of the last answer of any of them */
     bool started, stopped;
 };
 
@@ -139,6 +143,7 @@ static void ask_coordinator(struct reconcile_state *state, const struct op_plan 
     char identity[OP_NAME_MAX];
     name_identity(job->view.name, job->view.uid, identity);
     struct poller_options options = {.http = r->options.http[r->pollers % r->options.https],
+                                     .pace = &r->asking,
                                      .port = r->options.coordinator_port,
                                      .told = coordinator_told,
                                      .failed = coordinator_failed,
@@ -525,6 +530,7 @@ int reconciler_open(struct reconciler **ret, const struct reconciler_options *op
     r->options = *options;
     r->queue.seed = crypto_seed();
     r->asked_most = descriptors_beside(FILES_KEPT);
+    r->asking = bucket_init(questions_per_second, questions_at_once, loop_now(options->loop));
     r->paces = status_paces_init(loop_now(options->loop));
     if (loop_timer_open(&r->timer, options->loop, timer_fired, r, err) < 0) {
         reconciler_free(r);
