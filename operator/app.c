@@ -22,7 +22,7 @@
 #include "operator/rivals.h"
 #include "operator/work.h"
 
-enum { STRANGERS_MAX = 32, WATCHERS_MAX = 32, PAGE_MAX = 2 << 20, SOURCES = 6 };
+enum { STRANGERS_MAX = 32, WATCHERS_MAX = 32, PAGE_MAX = 2 << 20, SOURCES = 6, HTTPS = 64 };
 
 static const rm_time stop_within = 5 * RM_S; /* for writes under way, at the end */
 
@@ -44,7 +44,9 @@ struct app {
     struct loop_timer *stopping;
     struct kube_config config;
     bool config_read;
-    struct http *http;
+    /* To coordinators. curl goes through all connections of one with each request, and ten thousand are too
+     * many for that. */
+    struct http *http[HTTPS];
     struct kube *kube;
     struct ws *ws;
     struct lease *lease;
@@ -82,13 +84,14 @@ static const struct kube_resource *resource_of(const struct source *source)
     return source->resource == OP_RESOURCES ? &kube_nodes : work_resource(source->resource);
 }
 
-/* The kinds that no decision is made without. Nodes may be denied. */
+/* The kinds that no decision is made without. Nodes may be denied. What lies around pods is waited for while
+ * nothing is wrong with its list: who knows it all has nothing to apply of jobs that run. */
 static bool is_complete(const struct app *app)
 {
     for (int i = 0; i < SOURCES; i++) {
         const struct source *source = &app->source[i];
         bool needed = source->resource == OP_JOBS || source->resource == OP_PODS ||
-                      (source->resource == OP_RESOURCES && !source->denied);
+                      (source->resource == OP_RESOURCES ? !source->denied : !source->troubles);
         if (needed && (!source->reflector || !reflector_synced(source->reflector)))
             return false;
     }
@@ -180,6 +183,7 @@ static void trouble(void *ctx, const struct kube_answer *answer, rm_time again_i
         log_warn("a list or watch failed", "resource=%s code=%d outcome=\"%s\" again_ms=%.0f why=\"%s\"",
                  resource_of(source)->plural, answer->status, kube_outcome_name(answer->outcome),
                  rm_ms(again_in), answer->message);
+    look_if_complete(app);
     if (source->resource != OP_RESOURCES || answer->outcome != KUBE_DENIED || source->denied)
         return;
     source->denied = app->cache.nodes_denied = true;
@@ -509,8 +513,10 @@ static int open_client(struct app *app, struct error *err)
                                    .burst = app->options->burst,
                                    .answered = request_answered,
                                    .ctx = app};
-    if (read_config(app, err) < 0 || http_open(&app->http, app->loop, err) < 0 ||
-        kube_open(&app->kube, app->loop, &options, err) < 0)
+    for (int i = 0; i < HTTPS; i++)
+        if (http_open(&app->http[i], app->loop, err) < 0)
+            return -1;
+    if (read_config(app, err) < 0 || kube_open(&app->kube, app->loop, &options, err) < 0)
         return -1;
     struct recorder_options recorder = {.kube = app->kube,
                                         .controller = OP_MANAGER,
@@ -531,6 +537,7 @@ static int open_all(struct app *app, struct error *err)
     struct reconciler_options options = {.loop = app->loop,
                                          .kube = app->kube,
                                          .http = app->http,
+                                         .https = HTTPS,
                                          .cache = &app->cache,
                                          .recorder = app->recorder,
                                          .metrics = &app->metrics,
@@ -561,7 +568,8 @@ static void close_all(struct app *app)
     recorder_free(app->recorder);
     cache_clear(&app->cache);
     price_file_free(app->prices);
-    http_free(app->http);
+    for (int i = 0; i < HTTPS; i++)
+        http_free(app->http[i]);
     ws_free(app->ws);
     loop_timer_free(app->stopping);
     loop_signal_free(app->term);

@@ -13,6 +13,7 @@ struct around_entry {
         owner_uid[OP_UID_MAX]; /* of the TrainingJob of the name below that controls it; "" where none does */
     char job[CACHE_KEY_MAX];   /* whose it is */
     char name[OP_NAME_MAX];
+    uint64_t applied; /* what was applied, by its annotation; 0: it does not say */
     uint64_t mark;
 };
 
@@ -135,6 +136,13 @@ static void forget_applied(struct cache *cache, enum op_resource resource, const
     cache->changed(cache->ctx, job);
 }
 
+static uint64_t applied_hash(const struct js *object)
+{
+    const char *text =
+        js_as_string(js_get(js_get(js_get(object, "metadata"), "annotations"), OP_NOTE_APPLIED));
+    return text ? strtoull(text, NULL, 16) : 0;
+}
+
 static void put_around(struct cache *cache, enum op_resource resource, const struct js *object)
 {
     char key[CACHE_KEY_MAX];
@@ -156,17 +164,46 @@ static void put_around(struct cache *cache, enum op_resource resource, const str
     object_controller(object, owner, entry->owner_uid);
     if (!job || strcmp(owner, job) != 0)
         *entry->owner_uid = 0;
+    entry->applied = applied_hash(object);
     entry->mark = cache->marks[resource];
 }
 
-bool cache_has_own(const struct cache *cache, enum op_resource resource, const struct job_entry *job,
-                   const char *name)
+/* The name of what that stands for. */
+static enum op_resource name_applied(const char *job, enum op_applied which, char out[OP_NAME_MAX])
+{
+    static void (*const name[OP_APPLIED])(const char *, char[OP_NAME_MAX]) = {
+        name_service, name_budget, name_policy_worker, name_policy_coordinator};
+    static const enum op_resource resource[OP_APPLIED] = {OP_SERVICES, OP_BUDGETS, OP_POLICIES, OP_POLICIES};
+    name[which](job, out);
+    return resource[which];
+}
+
+static const struct around_entry *find_own(const struct cache *cache, enum op_resource resource,
+                                           const struct job_entry *job, const char *name)
 {
     char key[CACHE_KEY_MAX];
     snprintf(key, sizeof key, "%.*s/%.*s", OP_NAMESPACE_MAX - 1, job->view.namespace_name, OP_NAME_MAX - 1,
              name);
     const struct around_entry *entry = table_get(&cache->around[resource], key);
-    return entry && !strcmp(entry->owner_uid, job->view.uid) && *entry->owner_uid;
+    bool own = entry && !strcmp(entry->owner_uid, job->view.uid) && *entry->owner_uid;
+    return own ? entry : NULL;
+}
+
+bool cache_has_own(const struct cache *cache, enum op_resource resource, const struct job_entry *job,
+                   const char *name)
+{
+    return find_own(cache, resource, job, name) != NULL;
+}
+
+void cache_recall_applied(const struct cache *cache, struct job_entry *job)
+{
+    for (int i = 0; i < OP_APPLIED; i++) {
+        char name[OP_NAME_MAX];
+        enum op_resource resource = name_applied(job->view.name, (enum op_applied)i, name);
+        const struct around_entry *entry = job->memo.applied[i] ? NULL : find_own(cache, resource, job, name);
+        if (entry)
+            job->memo.applied[i] = entry->applied;
+    }
 }
 
 static void remove_around(struct cache *cache, enum op_resource resource, const struct js *object)
@@ -212,18 +249,9 @@ static void look_for_applied(void *ctx, const char *key, void *value)
     struct job_entry *job = value;
     char name[OP_NAME_MAX];
     (void)key;
-    if (sweep->resource == OP_SERVICES) {
-        name_service(job->view.name, name);
-        look_for(sweep, job, OP_APPLIED_SERVICE, name);
-    } else if (sweep->resource == OP_BUDGETS) {
-        name_budget(job->view.name, name);
-        look_for(sweep, job, OP_APPLIED_BUDGET, name);
-    } else if (sweep->resource == OP_POLICIES) {
-        name_policy_worker(job->view.name, name);
-        look_for(sweep, job, OP_APPLIED_WORKERS, name);
-        name_policy_coordinator(job->view.name, name);
-        look_for(sweep, job, OP_APPLIED_COORDINATOR, name);
-    }
+    for (int i = 0; i < OP_APPLIED; i++)
+        if (name_applied(job->view.name, (enum op_applied)i, name) == sweep->resource)
+            look_for(sweep, job, (enum op_applied)i, name);
 }
 
 static void around_listed(struct sweep *sweep)

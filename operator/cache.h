@@ -36,6 +36,7 @@ struct job_entry {
 struct cache {
     struct table jobs, pods, nodes; /* by "namespace/name", nodes by name */
     struct table owned;             /* by "namespace/job/uid" */
+    struct table on_nodes;          /* by the node's name */
     struct table around[OP_RESOURCES];
     bool nodes_denied; /* we may not see nodes */
     uint64_t mark;     /* of the list under way; one counter for all kinds */
@@ -67,6 +68,10 @@ void cache_answer(struct cache *cache, enum op_resource resource, const struct j
 /* Was this Service, budget or policy seen, and as one that the job controls? */
 bool cache_has_own(const struct cache *cache, enum op_resource resource, const struct job_entry *job,
                    const char *name);
+
+/* What an operator before this one applied for the job, and nobody took away, as its annotations tell: this
+ * one need not apply it again where it would be the same. */
+void cache_recall_applied(const struct cache *cache, struct job_entry *job);
 
 /* The pods of a job, for a plan; valid until the cache changes. Forgets those that no watch has told. */
 const struct pod_view *const *cache_pods(struct cache *cache, struct job_entry *job, rm_time now,

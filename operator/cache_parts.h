@@ -9,7 +9,9 @@ struct pod_entry {
     char key[CACHE_KEY_MAX];
     char version[OP_VERSION_MAX];
     struct owned_pods *owned;
-    rm_time told_at; /* by an answer alone, then; 0: a watch has told of it */
+    struct on_node *on;               /* NULL: it has no node yet */
+    struct pod_entry *beside, **link; /* the next one there; link points at what points here */
+    rm_time told_at;                  /* by an answer alone, then; 0: a watch has told of it */
     uint64_t mark;
 };
 
@@ -23,6 +25,12 @@ struct owned_pods {
     struct pod_entry **pod;
     const struct pod_view **view; /* the same pods, for plans; as many places */
     int count, room;
+};
+
+/* The pods on a node, whether the node is known or not: of a hundred thousand pods nobody looks for these. */
+struct on_node {
+    char name[OP_NODE_MAX];
+    struct pod_entry *first;
 };
 
 struct node_entry {

@@ -66,6 +66,44 @@ static void owned_pods_leave(struct cache *cache, struct pod_entry *pod)
     owned_pods_let_go(cache, owned);
 }
 
+/* --- the pods on a node --- */
+
+static void join_node(struct cache *cache, struct pod_entry *pod)
+{
+    if (!*pod->view.node)
+        return;
+    struct on_node *on = table_get(&cache->on_nodes, pod->view.node);
+    if (!on) {
+        on = calloc(1, sizeof *on);
+        if (!on)
+            abort();
+        text_copy(on->name, sizeof on->name, pod->view.node);
+        table_put(&cache->on_nodes, on->name, on);
+    }
+    pod->on = on;
+    pod->beside = on->first;
+    pod->link = &on->first;
+    if (on->first)
+        on->first->link = &pod->beside;
+    on->first = pod;
+}
+
+static void leave_node(struct cache *cache, struct pod_entry *pod)
+{
+    struct on_node *on = pod->on;
+    if (!on)
+        return;
+    *pod->link = pod->beside;
+    if (pod->beside)
+        pod->beside->link = pod->link;
+    pod->on = NULL;
+    pod->beside = NULL;
+    if (on->first)
+        return;
+    table_remove(&cache->on_nodes, on->name);
+    free(on);
+}
+
 /* --- pods --- */
 
 static void tell_job(struct cache *cache, const struct owned_pods *owned)
@@ -78,6 +116,7 @@ static void drop_pod(struct cache *cache, struct pod_entry *pod)
 {
     struct job_entry *job = pod->owned->job;
     table_remove(&cache->pods, pod->key);
+    leave_node(cache, pod);
     owned_pods_leave(cache, pod);
     free(pod);
     if (job)
@@ -121,7 +160,12 @@ bool pods_put(struct cache *cache, const struct js *object, rm_time told_at, str
         pod = new_pod(cache, key, owned);
         pod->told_at = told_at;
     }
+    bool moves = strcmp(pod->view.node, view.node) != 0;
+    if (moves)
+        leave_node(cache, pod);
     pod->view = view;
+    if (moves)
+        join_node(cache, pod);
     pod->mark = cache->marks[OP_PODS];
     text_copy(pod->version, sizeof pod->version, version);
     tell_job(cache, pod->owned);
@@ -162,7 +206,7 @@ const struct pod_view *const *cache_pods(struct cache *cache, struct job_entry *
     return owned->view;
 }
 
-static void free_pod(void *ctx, const char *name, void *value)
+static void free_entry(void *ctx, const char *name, void *value)
 {
     (void)ctx, (void)name;
     free(value);
@@ -179,31 +223,21 @@ static void free_owned_pods(void *ctx, const char *name, void *value)
 
 void pods_clear(struct cache *cache)
 {
-    table_each(&cache->pods, free_pod, NULL);
+    table_each(&cache->pods, free_entry, NULL);
     table_clear(&cache->pods);
     table_each(&cache->owned, free_owned_pods, NULL);
     table_clear(&cache->owned);
+    table_each(&cache->on_nodes, free_entry, NULL);
+    table_clear(&cache->on_nodes);
 }
 
 /* --- nodes --- */
 
-struct on_node {
-    struct cache *cache;
-    const char *name;
-};
-
-static void tell_of_node(void *ctx, const char *name, void *value)
-{
-    struct on_node *on = ctx;
-    struct pod_entry *pod = value;
-    (void)name;
-    if (!strcmp(pod->view.node, on->name))
-        tell_job(on->cache, pod->owned);
-}
-
 static void node_changed(struct cache *cache, const char *name)
 {
-    table_each(&cache->pods, tell_of_node, &(struct on_node){cache, name});
+    const struct on_node *on = table_get(&cache->on_nodes, name);
+    for (const struct pod_entry *pod = on ? on->first : NULL; pod; pod = pod->beside)
+        tell_job(cache, pod->owned);
 }
 
 static void drop_node(struct cache *cache, struct node_entry *node)

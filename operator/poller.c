@@ -41,10 +41,18 @@ static int body_came(void *ctx, int status, const void *bytes, size_t count)
     return poller->answer.truncated ? -1 : 0;
 }
 
+/* From `soonest` on, and not before those to other coordinators that are in line already. */
+static void ask_in_turn(struct poller *poller, rm_time soonest)
+{
+    struct bucket *pace = poller->options.pace;
+    rm_time turn = pace ? bucket_queue(pace, loop_now(poller->loop)) : 0;
+    loop_timer_set(poller->timer, turn > soonest ? turn : soonest);
+}
+
 static void ask_later(struct poller *poller)
 {
     poller->failures = 0;
-    loop_timer_set(poller->timer, poller->asked_at + apart);
+    ask_in_turn(poller, poller->asked_at + apart);
 }
 
 /* A pod's IP may be another pod's by now: whose words these are is checked each time. */
@@ -107,6 +115,7 @@ static void ask_coordinator(void *ctx)
                                    .connect_within = 5 * RM_S,
                                    .within = answer_within,
                                    .buffer = 4 << 10, /* there is one of these for each job */
+                                   .address = true,
                                    .body_came = body_came,
                                    .done = answer_done,
                                    .ctx = poller};
@@ -128,7 +137,10 @@ void poller_ask(struct poller *poller, const char *job, const char *ip, int term
     poller->term = term;
     poller->revision = poller->failures = 0;
     poller->said = false;
-    loop_timer_set(poller->timer, *ip ? loop_now(poller->loop) : RM_NEVER);
+    if (*ip)
+        ask_in_turn(poller, loop_now(poller->loop));
+    else
+        loop_timer_set(poller->timer, RM_NEVER);
 }
 
 void poller_say(struct poller *poller, const char *relief)

@@ -2,17 +2,19 @@
  *
  * The answer waits at the coordinator until something changes (up to 25 s). What comes is a tenant's word: no
  * redirects, 64 KiB at most, of the right job and term or it is dropped. Two questions lie at least half a
- * second apart; one that failed is asked again after 1 to 10 s. */
+ * second apart, and stand in line with those to others; one that failed is asked again after 1 to 10 s. */
 #ifndef RM_OPERATOR_POLLER_H
 #define RM_OPERATOR_POLLER_H
 
+#include "common/kube/bucket.h"
 #include "common/loop/loop.h"
 #include "common/net/http.h"
 #include "operator/core/plan.h"
 
 struct poller_options {
     struct http *http;
-    int port; /* of all coordinators; 0: OP_COORDINATOR_PORT */
+    struct bucket *pace; /* of the questions of all pollers together, in a line; NULL: there is none */
+    int port;            /* of all coordinators; 0: OP_COORDINATOR_PORT */
     /* A new answer; view is the caller's to free. */
     void (*told)(void *ctx, struct coordinator_view *view);
     /* A question that was asked then got no answer. NULL: nobody listens. */

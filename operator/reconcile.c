@@ -8,19 +8,27 @@
 #include "common/base/prng.h"
 #include "common/os/clock.h"
 #include "common/os/crypto.h"
+#include "common/os/descriptors.h"
 #include "common/os/log.h"
 #include "operator/poller.h"
 #include "operator/price_file.h"
 #include "operator/status_pace.h"
 #include "operator/work.h"
 
-enum { IN_WORK_MAX = 64 };
+enum {
+    IN_WORK_MAX = 64,
+    FILES_KEPT = 256, /* of those that may be open: for the API server, pages, files that are read again */
+};
 
 static const rm_time refused_least = 5 * RM_S, refused_most = 300 * RM_S;
 static const rm_time busy_least = 500 * RM_MS, busy_most = 30 * RM_S;
 static const rm_time conflict_least = 100 * RM_MS, conflict_most = 5 * RM_S;
 static const rm_time tell_silence_after = 30 * RM_S; /* of a coordinator */
 static const rm_time deaf_after = 60 * RM_S;
+/* Ten thousand coordinators have news each five seconds. Were all asked again at once, their answers would
+ * come at once, and nothing else would have its turn while they are read, up to 0.7 ms each. */
+static const double questions_per_second = 1000, questions_at_once = 100;
+static const rm_time place_again = 10 * RM_S; /* to look whether one more coordinator may be asked */
 
 struct reconciler {
     struct reconciler_options options;
@@ -28,8 +36,12 @@ struct reconciler {
     struct loop_timer *timer;
     struct status_paces paces;
     struct op_trials trials;
-    int asked;           /* coordinators that are asked */
-    int64_t answered_ms; /* wall clock of the last answer of any of them */
+    int asked;            /* coordinators that are asked, */
+    int asked_most;       /* each over a connection of its own */
+    struct bucket asking; /* of all coordinators together */
+    int pollers;          /* opened, modulo https: whose turn it is */
+    int places_lacked;    /* how often there was none for one more */
+    int64_t answered_ms;  /* wall clock of the last answer of any of them */
     bool started, stopped;
 };
 
@@ -106,13 +118,32 @@ static void note_asked(struct reconcile_state *state, const char *ip, int term)
     state->silence = (struct op_silence){0};
 }
 
+/* With no descriptor left, each question would fail, as would all else that this process does; and who is
+ * blamed for that is the coordinator, which is silent, and after two minutes replaced. */
+static bool has_place(struct reconcile_state *state)
+{
+    struct reconciler *r = state->reconciler;
+    if (*state->asked_ip || r->asked < r->asked_most)
+        return true;
+    int lacked = ++r->places_lacked;
+    if ((lacked & (lacked - 1)) == 0)
+        log_warn("a coordinator is not asked",
+                 "job=%s why=\"%d others are, each over a connection of its own, and this process may have "
+                 "%d files "
+                 "open: raise its limit (RLIMIT_NOFILE)\"",
+                 state->job->key, r->asked, descriptors_beside(0));
+    queue_add(&r->queue, &state->job->item, loop_now(r->options.loop) + place_again);
+    return false;
+}
+
 static void ask_coordinator(struct reconcile_state *state, const struct op_plan *plan)
 {
     struct reconciler *r = state->reconciler;
     struct job_entry *job = state->job;
     char identity[OP_NAME_MAX];
     name_identity(job->view.name, job->view.uid, identity);
-    struct poller_options options = {.http = r->options.http,
+    struct poller_options options = {.http = r->options.http[r->pollers % r->options.https],
+                                     .pace = &r->asking,
                                      .port = r->options.coordinator_port,
                                      .told = coordinator_told,
                                      .failed = coordinator_failed,
@@ -123,12 +154,13 @@ static void ask_coordinator(struct reconcile_state *state, const struct op_plan 
         job->coordinator = NULL;
         job->answered_ms = 0;
     }
-    note_asked(state, plan->poll_ip, plan->poll_term);
-    if (!state->poller && *plan->poll_ip)
-        poller_open(&state->poller, r->options.loop, &options, NULL);
+    const char *ip = *plan->poll_ip && has_place(state) ? plan->poll_ip : "";
+    note_asked(state, ip, *ip ? plan->poll_term : 0);
+    if (!state->poller && *ip && poller_open(&state->poller, r->options.loop, &options, NULL) == 0)
+        r->pollers = (r->pollers + 1) % r->options.https;
     if (!state->poller)
         return;
-    poller_ask(state->poller, identity, plan->poll_ip, plan->poll_term);
+    poller_ask(state->poller, identity, ip, *ip ? plan->poll_term : 0);
     poller_say(state->poller, plan->relief);
 }
 
@@ -364,6 +396,7 @@ static void begin_job(struct reconciler *r, struct job_entry *job)
     struct reconcile_state *state = state_of(r, job);
     char chance[OP_CHANCE_TEXT];
     draw_name(chance);
+    cache_recall_applied(r->options.cache, job);
     struct op_view view = {.job = &job->view,
                            .node = cache_find_node,
                            .nodes = r->options.cache,
@@ -496,6 +529,8 @@ int reconciler_open(struct reconciler **ret, const struct reconciler_options *op
         return err_set(err, ERR_MACHINE, "no memory for the reconciler");
     r->options = *options;
     r->queue.seed = crypto_seed();
+    r->asked_most = descriptors_beside(FILES_KEPT);
+    r->asking = bucket_init(questions_per_second, questions_at_once, loop_now(options->loop));
     r->paces = status_paces_init(loop_now(options->loop));
     if (loop_timer_open(&r->timer, options->loop, timer_fired, r, err) < 0) {
         reconciler_free(r);

@@ -18,7 +18,8 @@ struct price_file;
 struct reconciler_options {
     struct loop *loop;
     struct kube *kube;
-    struct http *http; /* to coordinators */
+    struct http *const *http; /* (https) to coordinators, who share them out */
+    int https;
     struct cache *cache;
     struct recorder *recorder;
     struct metrics *metrics;

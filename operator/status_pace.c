@@ -1,6 +1,8 @@
 #include "operator/status_pace.h"
 
 static const rm_time ticking_each = 10 * RM_S;
+static const rm_time turn_holds =
+    10 * RM_S; /* a place that nobody comes to is lost: else all could come at once */
 static const double tickings_per_second = 20, urgents_at_once = 30, urgents_per_second = 0.5;
 
 struct status_paces status_paces_init(rm_time now)
@@ -21,5 +23,11 @@ bool status_pace_allows(struct status_paces *all, struct status_pace *own, enum 
     *ret_when = own->written + ticking_each;
     if (own->written && *ret_when > now)
         return false;
-    return bucket_take(&all->ticking, now, ret_when);
+    if (!own->turn || now - own->turn > turn_holds)
+        own->turn = bucket_queue(&all->ticking, now);
+    *ret_when = own->turn;
+    if (own->turn > now)
+        return false;
+    own->turn = 0;
+    return true;
 }

@@ -1,6 +1,8 @@
 /* When a job's status may be written: how often for one job, and over all of them. What a job's pods and
  * coordinator do is their owner's doing; however fast they change, the API server is not asked to note each
- * turn of it. */
+ * turn of it. Jobs whose numbers have to wait stand in a line, and each is told its own place in it: of ten
+ * thousand that all looked again whenever one may be written, twenty times a second, nothing else would come.
+ */
 #ifndef RM_OPERATOR_STATUS_PACE_H
 #define RM_OPERATOR_STATUS_PACE_H
 
@@ -14,6 +16,7 @@ struct status_paces {
 /* When one job was written, and may be again; zero at first. */
 struct status_pace {
     rm_time written;      /* its last status; 0: none */
+    rm_time turn;         /* when its numbers have their place among those of all jobs; 0: they have none */
     struct bucket urgent; /* 30 at once, then one each 2 s */
 };
 

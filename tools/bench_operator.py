@@ -1,5 +1,6 @@
 """How fast the operator makes pods, beside a client that does nothing else, on one API server, in turns; what a job takes of its memory;
-and how soon a change leads to a request. With --nodes: how long a job stands still when a machine vanishes.
+and how soon a change leads to a request. With --nodes: how long a job stands still when a machine vanishes. With --running N: what N running
+jobs take, with their coordinators.
 
 Called by tools/bench operator. Without --nodes the cluster is the API tier of tests/cluster: no kubelet, so the API server is all there
 is to wait for.
@@ -18,6 +19,7 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests/cluster")]
 
 import bench_nodes  # noqa: E402  (its folder is on the path only now)
 import bench_page  # noqa: E402
+import bench_running  # noqa: E402
 import cluster as clusters  # noqa: E402
 import operator_rig  # noqa: E402
 import processes  # noqa: E402
@@ -172,14 +174,25 @@ def table(jobs, rounds, plain, ours, times):
             f"| the same while {MORE} new jobs come | {loaded[0]:g} ms, {loaded[1]:g} ms |"]
 
 
+def show(name, options, lines, write):
+    lines = [f"`tools/bench operator{options}` on {bench_page.machine()}:", "", *lines]
+    print("\n".join(lines))
+    if write:
+        bench_page.write_section(name, lines)
+
+
 def main():
     parser = argparse.ArgumentParser(prog="tools/bench operator")
     parser.add_argument("--jobs", type=int, default=300, help="at least 40")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--nodes", action="store_true", help="machines that vanish, on the node tier, instead")
+    parser.add_argument("--running", type=int, metavar="N", help="what an operator takes that comes to N running jobs, instead")
     parser.add_argument("--kills", type=int, default=3)
     parser.add_argument("--write", action="store_true", help="put the result into docs/benchmarks.md")
     arguments = parser.parse_args()
+    if arguments.running:
+        show("running", f" --running {arguments.running}", bench_running.table(arguments.running), arguments.write)
+        return
     cluster = clusters.Cluster(f"bench{os.getpid()}")
     rig.bring_up(cluster, 3 if arguments.nodes else 0, tied=True)
     try:
@@ -189,10 +202,7 @@ def main():
             name, lines = "operator", table(arguments.jobs, arguments.rounds, *measure(cluster, arguments.jobs, arguments.rounds))
     finally:
         cluster.down()
-    lines = [f"`tools/bench operator{' --nodes' if arguments.nodes else ''}` on {bench_page.machine()}:", "", *lines]
-    print("\n".join(lines))
-    if arguments.write:
-        bench_page.write_section(name, lines)
+    show(name, " --nodes" if arguments.nodes else "", lines, arguments.write)
 
 
 if __name__ == "__main__":

@@ -17,4 +17,7 @@ struct bucket bucket_init(double per_second, double burst, rm_time now); /* full
 /* Takes one token and returns true; where there is none, *ret_when is when there will be. */
 bool bucket_take(struct bucket *bucket, rm_time now, rm_time *ret_when);
 
+/* Takes one whether it is there or not, and returns when it is: who takes the next one comes behind. */
+rm_time bucket_queue(struct bucket *bucket, rm_time now);
+
 #endif

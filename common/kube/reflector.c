@@ -109,7 +109,10 @@ static void page_came(void *ctx, const struct kube_answer *answer)
     }
     if (answer->outcome == KUBE_OK)
         text_copy(broken.message, sizeof broken.message, err.text);
-    str_reset(&r->from); /* a list that took too long begins anew, as one that broke does */
+    /* A server that is busy with a hundred thousand objects would never come to the end of a list that begins
+     * anew. One that took too long does, as does one that broke. */
+    if (answer->outcome != KUBE_BUSY && answer->outcome != KUBE_UNREACHABLE)
+        str_reset(&r->from);
     wait_and_go(r, answer->outcome == KUBE_OK ? &broken : answer);
 }
 

@@ -19,6 +19,8 @@ enum {
     BUFFER_BYTES = 256 << 10, /* of a request, each way: small enough for the processor's cache */
     HEADER_MAX = 2048,
     RUNS_MAX = 8,
+    CONNECTIONS_MAX =
+        1 << 20, /* that are kept, idle: as many as there may be. Each has its age, and its peer */
 };
 
 struct http_call {
@@ -211,10 +213,12 @@ static void describe_limits(CURL *curl, const struct http_request *request)
     const char *trusted = request->ca_file ? request->ca_file : trust_file(room, sizeof room);
     if (trusted)
         curl_easy_setopt(curl, CURLOPT_CAINFO, trusted);
-    if (request->fresh) {
+    if (request->fresh)
         curl_easy_setopt(curl, CURLOPT_FRESH_CONNECT, 1L);
+    /* curl would keep addresses as if they had been looked up, and goes through what it keeps with each
+     * request: with thousands of peers that is all that it does. */
+    if (request->fresh || request->address)
         curl_easy_setopt(curl, CURLOPT_DNS_CACHE_TIMEOUT, 0L);
-    }
     if (!request->proxy)
         curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* whatever the environment says */
 }
@@ -491,6 +495,10 @@ int http_open(struct http **ret, struct loop *loop, struct error *err)
     curl_multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http);
     curl_multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, timer_wanted);
     curl_multi_setopt(http->multi, CURLMOPT_TIMERDATA, http);
+    /* By itself curl closes those over four times as many as there are requests at this moment, and looks
+     * through all of them for the oldest each time: of thousands of peers that are asked by turns few would
+     * be found again. */
+    curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, (long)CONNECTIONS_MAX);
     *ret = http;
     return 0;
 }

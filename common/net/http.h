@@ -64,6 +64,7 @@ struct http_request {
     bool http2;      /* where TLS offers it: requests to one server share one connection */
     bool fresh;      /* on a new connection to what the name means by now, not on one that was kept: that
                       * may lead to another one, or be dead, and is then sent to twice, unseen */
+    bool address;    /* the host is an address: there is nothing to look up, nor to keep of that */
     bool proxy;      /* as HTTPS_PROXY, HTTP_PROXY and NO_PROXY say */
     bool secret;     /* wipe the bytes of the answer behind body_came */
     /* Each header line of the answer; NULL: nobody asks. Lines over 2 KiB are left out. */

@@ -70,7 +70,7 @@ bool op_memo_done(struct op_memo *memo, const struct job_view *job, const struct
     if (action->kind == OP_DRY_RUN)
         memo->dry_generation = job->generation;
     else if (action->kind == OP_APPLY)
-        memo->applied[applied_of(job, action)] = op_body_hash(&action->body);
+        memo->applied[applied_of(job, action)] = action->hash;
     else if (action->kind == OP_CREATE && action->resource == OP_SECRETS)
         text_copy(memo->key, sizeof memo->key, action->name);
     return over;

@@ -38,7 +38,10 @@ enum {
 #define OP_CAPACITY_FALLBACK "fallback"
 #define OP_LABEL_TERM        "ringmaster.dev/term" /* of a coordinator, from 1 */
 
-#define OP_NOTE_SPEC "ringmaster.dev/spec" /* annotation of a coordinator's pod: the job's effective spec */
+/* Annotations: on what is applied, its op_body_hash in hex; on a coordinator's pod, the job's effective spec.
+ */
+#define OP_NOTE_APPLIED "ringmaster.dev/applied"
+#define OP_NOTE_SPEC    "ringmaster.dev/spec"
 
 /* The init container of a program's worker, which brings the bundle. */
 #define OP_INSTALLER "ringmaster-install"

@@ -35,6 +35,7 @@ struct op_action {
     struct str body;      /* JSON; of STATUS the whole object with apiVersion, kind, metadata and status */
     bool wants_key;       /* body holds OP_KEY_PLACE once: put 64 hex characters of 32 random bytes there */
     bool fresh;           /* APPLY: most likely nothing is there to be merged with: a POST in any case */
+    uint64_t hash;        /* APPLY: of the body, its OP_NOTE_APPLIED aside */
     uint64_t trial;       /* DRY_RUN: what to tell op_trials_note when the pod was taken */
     char why[RM_WHY_MAX];
 };

@@ -124,6 +124,22 @@ static bool is_beginning(const struct planner *p)
     return slot->state == OP_SLOT_WANTED && slot->attempt == 1;
 }
 
+/* Beside its labels: by it an operator that comes knows what it need not apply. It is not part of the hash.
+ */
+static void annotate(struct str *body, uint64_t hash)
+{
+    static const char place[] = "\"metadata\":{";
+    const char *text = str_text(body), *found = strstr(text, place);
+    RM_ASSERT(found, "an object of %zu bytes without metadata", body->length);
+    size_t head = (size_t)(found - text) + strlen(place);
+    struct str whole = str_init(OP_POD_TEXT_MAX);
+    str_add(&whole, text, head);
+    str_addf(&whole, "\"annotations\":{\"" OP_NOTE_APPLIED "\":\"%016llx\"},", (unsigned long long)hash);
+    str_adds(&whole, text + head);
+    str_clear(body);
+    *body = whole;
+}
+
 /* Adds an APPLY of `body` unless the same was applied before; takes the body over. */
 static void apply(struct planner *p, enum op_resource resource, enum op_applied which, const char *name,
                   struct str *body, const char *why)
@@ -131,12 +147,15 @@ static void apply(struct planner *p, enum op_resource resource, enum op_applied 
     struct op_action *action = NULL;
     RM_ASSERT((unsigned)which < OP_APPLIED && body->length > 0, "%s %s is applied as %d, with %zu bytes",
               op_resource_name(resource), name, (int)which, body->length);
-    if (p->s->memo->applied[which] != op_body_hash(body))
+    uint64_t hash = op_body_hash(body);
+    if (p->s->memo->applied[which] != hash)
         action = plan_add(p, OP_APPLY, resource, name, "%s", why);
     if (!action) {
         str_clear(body);
         return;
     }
+    annotate(body, hash);
+    action->hash = hash;
     action->body = *body;
     action->fresh = is_beginning(p);
 }

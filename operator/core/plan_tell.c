@@ -100,18 +100,28 @@ static void tell_event(struct planner *p, const struct op_coordinator_event *eve
         plan_event(p, row->warning, row->reason, "Train", "%s", event->note);
 }
 
+/* What happened before that an operator before this one has told: it heard of it and noted when, and what it
+ * may have missed at its end is told twice rather than never. Of ten thousand jobs nobody tells all anew. */
+static int64_t told_before(const struct planner *p)
+{
+    static const int64_t overlap_ms = OP_HEARD_EACH_MS;
+    bool is_new = p->s->memo->told_term == 0 && p->stored->ring.heard_ms > overlap_ms;
+    return is_new ? p->stored->ring.heard_ms - overlap_ms : 0;
+}
+
 static void tell_events(struct planner *p, const struct coordinator_view *view)
 {
     RM_ASSERT(view->events_count >= 0 && view->events_count <= OP_COORDINATOR_EVENTS_MAX, "%d events",
               view->events_count);
     struct op_plan *plan = p->plan;
-    int64_t told = plan->told_term == view->term ? plan->told_sequence : 0;
+    int64_t told = plan->told_term == view->term ? plan->told_sequence : 0, before = told_before(p);
     for (int i = 0; i < view->events_count; i++) {
         const struct op_coordinator_event *event = &view->event[i];
         if (event->sequence <= told)
             continue;
         told = event->sequence;
-        if (*event->note)
+        bool is_old = event->at_ms && event->at_ms < before;
+        if (*event->note && !is_old)
             tell_event(p, event);
     }
     plan->told_term = view->term;
@@ -452,6 +462,17 @@ static void tell_lingering(struct planner *p)
     say_state(p, "Suspending", "%s", said);
 }
 
+/* A new operator comes to a job that runs, and is about to ask its coordinator: to say that it starts would
+ * be a write, and another one to take it back, of each job there is. */
+static bool is_yet_to_ask(const struct planner *p)
+{
+    const struct op_slot *own = &p->next.ring.coordinator;
+    const struct pod_view *pod = slot_is_live(own) ? find_coordinator(p, own->attempt) : NULL;
+    RM_ASSERT(!find_coordinator_view(p), "the coordinator of %s has answered", p->job->name);
+    return p->s->memo->told_term == 0 && pod && pod->phase == OP_RUNNING && *pod->ip && !pod_is_over(pod) &&
+           condition_is(p->stored, OP_RING_FORMED) && !*p->trouble;
+}
+
 static void tell_running(struct planner *p)
 {
     RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "a job runs in mode %s", plan_mode_name(p));
@@ -471,6 +492,8 @@ static void tell_running(struct planner *p)
         say_state(p, "Pending", "asking the API server whether it takes such pods");
     else if (view && view->state == STATUS_TRAINING)
         tell_training(p, view, held_up ? &laggard : NULL);
+    else if (!view && is_yet_to_ask(p))
+        plan_wake(p, p->s->now_ms + OP_TICK_MS); /* the last word stands */
     else if (!view || view->state <= STATUS_GATHERING || *p->trouble)
         tell_waiting(p, view, held_up, &laggard);
     else

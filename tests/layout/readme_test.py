@@ -95,3 +95,24 @@ def test_who_asks_what_happens_when_a_worker_is_told_to_go_is_there_in_three_hop
 def test_a_newcomer_is_done_with_it_soon():
     assert len(README.splitlines()) <= LONGEST
     assert README.index("    tools/quickstart ") < README.index("    tools/check ") < README.index("(docs/run.svg)") < README.index("| torchrun |")
+
+
+def memory_violations(pages):
+    """What is said of ten thousand running jobs' memory stands in the row that measured it."""
+    row = next(line for line in BENCHMARKS.splitlines() if line.startswith("| memory of the operator"))
+    measured = re.findall(r"\d+ MiB", cells(row)[-1])
+    said = {name: re.findall(r"ten thousand running jobs of 8 workers take (\d+ MiB)", text) for name, text in pages.items()}
+    return [f"{name}: {found}, and measured were {measured}" for name, found in said.items() if len(found) != 1 or found[0] not in measured]
+
+
+MEMORY_PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("docs/operator.md", "charts/ringmaster/values.yaml")}
+
+
+def test_the_memory_of_ten_thousand_jobs_is_said_as_it_was_measured():
+    assert not memory_violations(MEMORY_PAGES)
+
+
+@pytest.mark.parametrize("name", MEMORY_PAGES)
+def test_another_amount_of_memory_is_found(name):
+    other = re.sub(r"(running jobs of 8 workers take )\d", r"\g<1>1", MEMORY_PAGES[name])
+    assert memory_violations({name: other.replace("take 1", "take 9")})

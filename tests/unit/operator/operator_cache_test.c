@@ -296,6 +296,33 @@ Test(cache, what_lies_around_a_job_is_its_own_where_it_controls_it)
     cr_assert_not(is_own());
 }
 
+/* What somebody has applied, as the API server gives it back. */
+static struct js *annotated_service(const char *uid, const char *hash)
+{
+    struct js *service = owned_service("ns", uid), *annotations = js_object();
+    js_set_string(annotations, OP_NOTE_APPLIED, hash);
+    js_set((struct js *)(uintptr_t)js_get(service, "metadata"), "annotations", annotations);
+    return service;
+}
+
+Test(cache, what_an_operator_before_this_one_applied_is_known_by_its_annotation)
+{
+    put(OP_JOBS, KUBE_ADDED, job_object("u1", 1));
+    put(OP_SERVICES, KUBE_ADDED, annotated_service("u0", "4d"));
+    cache_recall_applied(&cache, the_job());
+    cr_assert_eq(the_job()->memo.applied[OP_APPLIED_SERVICE], 0, "a namesake's");
+    put(OP_SERVICES, KUBE_MODIFIED, annotated_service("u1", "fedcba9876543210"));
+    cache_recall_applied(&cache, the_job());
+    cr_assert_eq(the_job()->memo.applied[OP_APPLIED_SERVICE], 0xfedcba9876543210u);
+    cr_assert_eq(the_job()->memo.applied[OP_APPLIED_BUDGET], 0, "nobody has seen one");
+    the_job()->memo.applied[OP_APPLIED_SERVICE] = 77;
+    cache_recall_applied(&cache, the_job());
+    cr_assert_eq(the_job()->memo.applied[OP_APPLIED_SERVICE], 77, "what this one did is newer");
+    put(OP_SERVICES, KUBE_DELETED, annotated_service("u1", "fedcba9876543210"));
+    cache_recall_applied(&cache, the_job());
+    cr_assert_eq(the_job()->memo.applied[OP_APPLIED_SERVICE], 0, "it is gone");
+}
+
 static void node(const char *text, enum kube_change change)
 {
     struct js *object = parse(text);
@@ -323,4 +350,33 @@ Test(cache, a_node_wakes_the_jobs_on_it_when_it_matters_alone)
     node(lost, KUBE_DELETED);
     cr_assert_null(cache_find_node(&cache, "node-1"));
     cr_assert_str_eq(str_text(&told), "+ns/gpt +ns/gpt ");
+}
+
+/* Where it is put, when it goes, and that another one goes: a node is known by those that are on it now. */
+Test(cache, a_node_wakes_the_jobs_whose_pods_are_on_it_now)
+{
+    static const char ready[] =
+        "{\"metadata\":{\"name\":\"node-1\"},\"status\":{\"conditions\":[{\"type\":\"Ready\","
+        "\"status\":\"True\"}]}}";
+    static const char gone[] = "{\"metadata\":{\"name\":\"node-1\"}}";
+    struct js *waits = pod_object("a", "u1", 2, "Pending"),
+              *spec = (struct js *)(uintptr_t)js_get(waits, "spec");
+    js_set_string(spec, "nodeName", "");
+    put(OP_JOBS, KUBE_ADDED, job_object("u1", 1));
+    put(OP_PODS, KUBE_ADDED, waits);
+    str_reset(&told);
+    node(ready, KUBE_ADDED);
+    cr_assert_str_eq(str_text(&told), "", "it is on none yet");
+    put(OP_PODS, KUBE_MODIFIED, pod_object("a", "u1", 3, "Running"));
+    put(OP_PODS, KUBE_ADDED, pod_object("b", "u1", 4, "Running"));
+    put(OP_PODS, KUBE_ADDED, pod_object("c", "u1", 5, "Running"));
+    put(OP_PODS, KUBE_DELETED, pod_object("b", "u1", 6, "Running"));
+    str_reset(&told);
+    node(gone, KUBE_DELETED);
+    cr_assert_str_eq(str_text(&told), "+ns/gpt +ns/gpt ", "two are there");
+    put(OP_PODS, KUBE_DELETED, pod_object("c", "u1", 7, "Running"));
+    put(OP_PODS, KUBE_DELETED, pod_object("a", "u1", 8, "Running"));
+    str_reset(&told);
+    node(ready, KUBE_ADDED);
+    cr_assert_str_eq(str_text(&told), "", "nobody is there any more");
 }

@@ -88,6 +88,23 @@ Test(poller, names_the_revision_that_it_knows)
     desk_close(&d);
 }
 
+/* Each takes its place in the line of all, and one that has none yet is not asked. */
+Test(poller, its_questions_stand_in_line_with_those_to_others)
+{
+    struct desk d;
+    desk_open(&d, 200, good);
+    struct bucket pace = bucket_init(1e-6, 3, loop_now(d.loop));
+    struct poller_options options = {
+        .http = d.http, .pace = &pace, .port = stub_port(d.stub), .told = told, .failed = failed, .ctx = &d};
+    poller_free(d.poller);
+    cr_assert_eq(poller_open(&d.poller, d.loop, &options, NULL), 0);
+    poller_ask(d.poller, "u1", "127.0.0.1", 3);
+    while (d.told < 3)
+        loop_turn(d.loop, true);
+    cr_assert_lt(pace.tokens, 0, "three were asked, and the fourth one waits for its turn");
+    desk_close(&d);
+}
+
 static void check_refused(int status, const char *body, const char *headers, const char *why)
 {
     struct desk d;

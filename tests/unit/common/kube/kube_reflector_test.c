@@ -173,6 +173,23 @@ Test(reflector, a_list_that_expires_between_two_pages_begins_anew)
     check(SCENES(scenes), "(+a!gone.(+a)");
 }
 
+Test(reflector, a_page_that_a_busy_server_does_not_give_is_asked_for_again_and_not_those_before_it)
+{
+    const struct scene scenes[] = {
+        {.method = "GET",
+         .target = "labelSelector=ours&limit=2",
+         .status = 200,
+         .body = "{\"metadata\":{\"continue\":\"c\"},\"items\":[" POD("a", "1") "," POD("b", "2") "]}"},
+        {.method = "GET", .target = "continue=c", .status = 503, .body = "{}"},
+        {.method = "GET", .target = "continue=c", .status = 200, .body = LIST_AT("10", POD("c", "3"))},
+        {.method = "GET",
+         .target = "resourceVersion=10&",
+         .status = 0,
+         .body = EVENT("DELETED", POD("a", "11"))},
+    };
+    check(SCENES(scenes), "(+a+b!busy.+c)-a");
+}
+
 Test(reflector, a_watch_cut_in_the_middle_of_a_line_goes_on_where_it_was)
 {
     const struct scene scenes[] = {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/net/ws.h"
+#include "tests/unit/common/net/stub.h"
 
 /* A server of ours answers; both sides share one loop. */
 struct desk {
@@ -131,4 +132,36 @@ Test(http, what_is_under_way_may_be_given_up)
     loop_turn(d.loop, true);
     desk_close(&d);
     cr_assert_leq(d.answers, 2);
+}
+
+static enum stub_then say_nothing_much(void *ctx, const struct stub_request *request, struct str *out)
+{
+    (void)ctx, (void)request;
+    stub_say(out, 200, "", "yes", 3);
+    return STUB_KEEP;
+}
+
+/* One after the other, so that there is never more than one request. */
+Test(http, of_many_peers_that_are_asked_by_turns_each_is_found_over_its_connection_again, .timeout = 60)
+{
+    enum { PEERS = 12, TURNS = 3 };
+    struct desk d;
+    struct stub *peer[PEERS];
+    int connections = 0;
+    desk_open(&d);
+    for (int i = 0; i < PEERS; i++)
+        peer[i] = stub_open(say_nothing_much, NULL);
+    for (int i = 0; i < TURNS * PEERS; i++) {
+        snprintf(d.url, sizeof d.url, "http://127.0.0.1:%d/", stub_port(peer[i % PEERS]));
+        struct http_get get = {.url = d.url, .within = 20 * RM_S, .body_max = 10, .done = done, .ctx = &d};
+        cr_assert_eq(http_get(d.http, &get, NULL), 0);
+        loop_run(d.loop);
+        cr_assert_eq(d.status, 200, "%s", d.why);
+    }
+    for (int i = 0; i < PEERS; i++)
+        connections += stub_connections(peer[i]);
+    cr_assert_eq(connections, PEERS);
+    desk_close(&d);
+    for (int i = 0; i < PEERS; i++)
+        stub_free(peer[i]);
 }

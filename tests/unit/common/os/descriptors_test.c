@@ -32,3 +32,13 @@ Test(descriptors, having_no_more_of_them_is_told_from_other_failures)
     cr_assert_eq(dup(-1), -1);
     cr_assert_not(descriptors_short(errno));
 }
+
+Test(descriptors, what_is_left_beside_those_that_are_kept_follows_from_the_limit)
+{
+    struct rlimit limit;
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &(struct rlimit){1000, limit.rlim_max}), 0);
+    cr_assert_eq(descriptors_beside(256), 744);
+    cr_assert_eq(descriptors_beside(600), 500, "half, where little is left");
+    cr_assert_eq(descriptors_beside(0), 1000);
+}
