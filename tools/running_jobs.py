@@ -211,10 +211,10 @@ def rest_of_page(workers, saves):
         return {"step": 1000 * number, "uri": f"s3://bucket/run/step-{1000 * number:08d}", "bytes": 1490000000}
     rest = {"ring": {"generation": 1, "term": 1, "begun": 1, "size": workers, "formedTime": 1790000000000, "members": members},
             "workers": [{**member, "phase": "training", "rank": rank, "pace": {"lanes": 2, "laneMs": 20.5}} for rank, member in enumerate(members)],
-            "lost": [], "left": [], "quarantined": [], "checkpoint": {**save(saves + 100), "savedTime": 1790000000000}, "checkpointInterval": None,
+            "lost": [], "left": [], "quarantined": [], "checkpoint": {**save(saves + 100), "savedTime": int(1000 * SAVE_EVERY_S) * saves}, "checkpointInterval": None,
             "storeWaiting": None, "fenced": True, "checkpointWaiting": None, "secondTransport": None, "failures": 0, "recoveries": 0,
             "lanesDealt": 0, "lastRecovery": None, "stepsRedone": {"announced": 0, "sudden": 0}, "result": None,
-            "events": [{"sequence": saves + i + 1, "event": "checkpointSaved", "time": 1790000000000 + 600000 * (saves + i),
+            "events": [{"sequence": saves + i + 1, "event": "checkpointSaved", "time": int(1000 * SAVE_EVERY_S) * (saves - EVENTS + i + 1),
                         **save(saves + 100 - EVENTS + i + 1), "ms": 1234.5} for i in range(EVENTS)]}
     return b"," + json.dumps(rest)[1:].encode()
 
