@@ -121,8 +121,8 @@ void object_budget(const struct job_view *job, struct str *out)
     char name[OP_NAME_MAX];
     name_budget(job->name, name);
     struct js *o = begin_object(job, "policy/v1", "PodDisruptionBudget", name), *spec = js_object();
-    /* Who is frozen when it is told to go loses nothing by an eviction, and nobody could come beside it first: what
-     * kept one of one would hold up the drain of its machine for ever. */
+    /* Who is frozen when it is told to go loses nothing by an eviction, and nobody could come beside it
+     * first: what kept one of one would hold up the drain of its machine for ever. */
     js_set_int(spec, "minAvailable", job->freezes ? 0 : job->workers_min);
     js_set_string(spec, "unhealthyPodEvictionPolicy", "AlwaysAllow");
     js_set(spec, "selector", one("matchLabels", selector(job, "worker")));
