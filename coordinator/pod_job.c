@@ -1,11 +1,13 @@
 /* Looks on a thread at what a job in pods begins with, again and again while its store is away. */
 #include "coordinator/pod_job.h"
 
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/job/spec.h"
+#include "common/os/clock.h"
 #include "common/os/log.h"
 #include "common/storage/checkpoint/checkpoint.h"
 #include "common/storage/checkpoint/owner.h"
@@ -15,6 +17,7 @@
 #include "common/storage/data/corpus.h"
 
 static const rm_time pause_least = RM_S, pause_most = 30 * RM_S;
+static const rm_time data_settle = 30 * RM_S;
 
 struct pod_job {
     struct loop *loop;
@@ -29,6 +32,11 @@ struct pod_job {
     struct owner *owner;
     struct object_store *checkpoints;
     bool found; /* a checkpoint to go on from */
+    /* Data that come while they are waited for: as much as there was at the last looks, since then; none that
+     * are waited for: there was never nothing. */
+    bool data_come;
+    struct remote_amount came;
+    rm_time came_at;
     bool complete;
     struct checkpoint_entry newest;
     struct manifest manifest;
@@ -142,14 +150,30 @@ static int open_corpus(struct pod_job *j, struct remote_data *data, struct corpu
     return -1;
 }
 
-/* Before anything is trained somebody may be about to upload it, as a bucket may be made after its job. */
-static int wait_for_data(const struct pod_job *j, struct error *err)
+/* Before anything is trained somebody may be about to upload it, as a bucket may be made after its job. Of
+ * files that come one by one the first are not the data: they have come once there are no more for a while.
+ */
+static int wait_for_data(struct pod_job *j, const struct remote_data *data, struct error *err)
 {
-    err_set(
-        err, ERR_DATA,
-        "spec.trainer.data: there is nothing under %.200s; upload the data there, or set uri to where they "
-        "are",
-        j->spec.data.uri);
+    struct remote_amount there = remote_data_amount(data);
+    bool more = there.files != j->came.files || there.bytes != j->came.bytes;
+    j->data_come = j->data_come || !there.files;
+    if (!j->data_come || (there.files && !more && clock_now() - j->came_at >= data_settle))
+        return 0;
+    if (more)
+        j->came_at = clock_now();
+    j->came = there;
+    if (there.files)
+        err_set(err, ERR_DATA,
+                "spec.trainer.data: %" PRId64
+                " files have come to %.100s: it begins once there are no more for "
+                "30 s; suspend the job where more are to follow later",
+                there.files, j->spec.data.uri);
+    else
+        err_set(err, ERR_DATA,
+                "spec.trainer.data: there is nothing under %.100s: suspend the job, upload all of its data "
+                "there, and resume it",
+                j->spec.data.uri);
     err_person(err);
     return err_class(err, CLASS_PASSING);
 }
@@ -167,8 +191,8 @@ static int settle_listing(struct pod_job *j, struct remote_data *data, struct er
         if (!kept && why.code != ERR_NOT_FOUND)
             return err_from(err, &why, "%s", why.text);
     }
-    if (!j->found && remote_data_is_empty(data))
-        return wait_for_data(j, err);
+    if (!j->found && wait_for_data(j, data, err) < 0)
+        return -1;
     if (open_corpus(j, data, &corpus, err) < 0)
         return -1;
     j->spec.data.format = (enum job_data_format)corpus_format(corpus); /* what Auto means here */

@@ -178,13 +178,16 @@ def test_data_that_is_not_there_is_waited_for_until_somebody_uploads_it(pods, bu
     coordinator = group.coordinator()
     status = group.until(lambda s: s["storeWaiting"], "it says what is missing")
     assert status["preparing"] and status["storeWaiting"]["person"], status
-    assert f"there is nothing under {bucket.uri}/later; upload the data there" in status["storeWaiting"]["reason"]
+    assert f"there is nothing under {bucket.uri}/later: suspend the job, upload all of its data there" in status["storeWaiting"]["reason"]
     workers = [group.worker(i) for i in range(2)]
-    bucket.put("later/a.txt", rig.make_text(40000).encode())
+    bucket.put("later/a.txt", rig.make_text(30000).encode())
+    group.until(lambda s: s["storeWaiting"] and "1 files have come" in s["storeWaiting"]["reason"], "one has come, and more may")
+    bucket.put("later/more/b.txt", rig.make_text(10000, seed=2).encode())
     status = group.ring((0, 1), (1, 1))
     assert status["storeWaiting"] is None
     assert [worker.wait() for worker in workers] == [0, 0], group.tail()
     assert coordinator.wait() == 0, group.tail()
+    assert coordinator.last_word()["weightsSha256"] == group.sha256, "trained on all that came"
 
 
 def test_data_that_are_too_few_end_the_job_with_their_place(pods, bucket):

@@ -45,9 +45,12 @@ void remote_data_free(struct remote_data *d)
     free(d);
 }
 
-bool remote_data_is_empty(const struct remote_data *d)
+struct remote_amount remote_data_amount(const struct remote_data *d)
 {
-    return d->listing.count == 0;
+    struct remote_amount amount = {.files = d->listing.count};
+    for (int64_t i = 0; i < d->listing.count; i++)
+        amount.bytes += d->listing.file[i].bytes;
+    return amount;
 }
 
 int remote_data_take_kept(struct remote_data *d, struct object_store *checkpoints,

@@ -15,8 +15,11 @@ struct remote_data;
 /* Lists what is there now. */
 int remote_data_open(struct remote_data **ret, const struct job_spec *spec, struct error *err);
 void remote_data_free(struct remote_data *data); /* NULL is fine */
-/* Nothing lies there. */
-bool remote_data_is_empty(const struct remote_data *data);
+/* How much lies there. */
+struct remote_amount {
+    int64_t files, bytes;
+};
+struct remote_amount remote_data_amount(const struct remote_data *data);
 
 /* Takes the listing kept beside the checkpoints under this hash, after comparing it with what is there now:
  * ERR_DATA names the file that is gone or has changed. ERR_NOT_FOUND: there is none; that of now stays. */
