@@ -100,7 +100,7 @@ def test_two_runs_on_one_place_are_told_apart(tmp_path, launch, finish, cloud):
 
 
 REFUSALS = {
-    "no service account": (lambda cloud: setattr(cloud, "metadata_says", 404), 2, "knows no service account (status 404)"),
+    "no service account": (lambda cloud: setattr(cloud, "metadata_says", 404), 2, "knows no service account (status 404 not found)"),
     "no identity": (lambda cloud: setattr(cloud, "metadata_says", 403), 2, "roles/iam.workloadIdentityUser"),
     "no metadata now": (lambda cloud: setattr(cloud, "metadata_says", 503), 4, "gives no token now: status 503"),
     "no role": (lambda cloud: setattr(cloud, "grants", False), 2, "roles/storage.objectUser"),

@@ -11,7 +11,7 @@
 #include "common/storage/object/credentials.h"
 #include "common/storage/object/credentials_json.h"
 
-enum { HOST_MAX = 256, URL_MAX = 512 };
+enum { HOST_MAX = 256, URL_MAX = 512, SAID_MAX = 64 };
 
 static const char usual_host[] = "metadata.google.internal"; /* by its name: machines may have IPv6 alone */
 static const char token_path[] = "/computeMetadata/v1/instance/service-accounts/default/token";
@@ -73,21 +73,39 @@ static int find_host(char out[HOST_MAX], struct error *err)
                    config_name(CONFIG_GCE_METADATA_HOST), given);
 }
 
-/* Busy now, which passes by itself; or no, until somebody changes what it says. */
-static int refused(int status, struct error *err)
+/* What a refusal says of itself, behind a space: GKE's names what IAM said. "" where that is no sentence:
+ * what else it may hold is not known. */
+static void first_words(const struct fetch_answer *answer, char out[SAID_MAX])
 {
+    size_t length = 0;
+    while (length < answer->length && length < SAID_MAX - 2 && answer->bytes[length] >= ' ' &&
+           answer->bytes[length] <= '~')
+        length++;
+    if (strcspn(answer->bytes, "{<\"") < length)
+        length = 0;
+    snprintf(out, SAID_MAX, "%s%.*s", length ? " " : "", (int)length, answer->bytes);
+}
+
+/* Busy now, which passes by itself; or no, until somebody changes what it says. */
+static int refused(const struct fetch_answer *answer, struct error *err)
+{
+    int status = answer->status;
+    char said[SAID_MAX];
+    first_words(answer, said);
     if (status >= 500 || status == 429) {
         err_set(err, ERR_MACHINE, "Google's metadata server gives no token now: status %d", status);
         return err_class(err, CLASS_PASSING);
     }
     if (status == 404)
-        return err_set(err, ERR_USAGE,
-                       "Google's metadata server knows no service account (status 404): give the machine, or "
-                       "the pod's node pool, one");
+        return err_set(
+            err, ERR_USAGE,
+            "Google's metadata server knows no service account (status 404%s): give the machine, or "
+            "the pod's node pool, one",
+            said);
     return err_set(err, ERR_USAGE,
-                   "Google's metadata server refuses a token (status %d): grant the pod's service account "
+                   "Google's metadata server refuses a token (status %d%s): grant the pod's service account "
                    "roles/iam.workloadIdentityUser on the Google one",
-                   status);
+                   status, said);
 }
 
 static int ask_google(const struct credentials_options *options, int64_t now_s, struct fetch_answer *answer,
@@ -114,7 +132,7 @@ static int ask_google(const struct credentials_options *options, int64_t now_s, 
         return err_set(err, ERR_NOT_FOUND, "who answers at %s (status %d) is not Google's metadata server",
                        host, answer->status);
     if (answer->status != 200)
-        return refused(answer->status, err);
+        return refused(answer, err);
     if (credentials_google_token(answer->bytes, answer->length, now_s, ret, err) < 0)
         return err_wrap(err, "the token of Google's metadata server");
     ret->source = "Google's metadata server";

@@ -105,6 +105,8 @@ static enum stub_then google(void *ctx, const struct stub_request *request, stru
     snprintf(text, sizeof text,
              "{\"access_token\":\"a-secret-that-is-%d\",\"expires_in\":3599,\"token_type\":\"Bearer\"}",
              tokens);
+    if (d->state == 404)
+        snprintf(text, sizeof text, "IAM returned 404 Not Found\r\nmore of it");
     if (d->state == 302)
         flavor = "Metadata-Flavor: Google\r\nLocation: /elsewhere\r\n";
     stub_say(answer, d->state ? d->state : 200, flavor, text, strlen(text));
@@ -181,7 +183,7 @@ Test(credentials_google, what_the_metadata_server_does_not_give_now_it_may_give_
 {
     struct desk d;
     open_desk(&d);
-    says(&d, 404, ERR_USAGE, true, "knows no service account (status 404)");
+    says(&d, 404, ERR_USAGE, true, "knows no service account (status 404 IAM returned 404 Not Found): give");
     says(&d, 403, ERR_USAGE, true, "roles/iam.workloadIdentityUser");
     says(&d, 302, ERR_USAGE, true, "refuses a token (status 302)");
     int before = stub_requests(d.stub);
