@@ -130,7 +130,7 @@ static bool has_place(struct reconcile_state *state)
         log_warn("a coordinator is not asked",
                  "job=%s why=\"%d others are, each over a connection of its own, and this process may have "
                  "%d files "
-                 "open: raise its limit (RLIMIT_NOFILE)\"",
+                 "open, as the container runtime of its node says (LimitNOFILE): raise that\"",
                  state->job->key, r->asked, descriptors_beside(0));
     queue_add(&r->queue, &state->job->item, loop_now(r->options.loop) + place_again);
     return false;
