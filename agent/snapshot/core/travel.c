@@ -89,9 +89,7 @@ static const char *file_system_of(const char *line)
 /* A line has the mount's number, its parent's, a device, which part of its file system is seen, and where. */
 static bool goes_with_the_pod(const char *line)
 {
-    const char *part = word_of(line, 3);
-    return word_has(part, "/kubernetes.io~empty-dir/") ||
-           (word_is(part, "/") && word_is(file_system_of(line), "tmpfs"));
+    return word_has(word_of(line, 3), "/kubernetes.io~empty-dir/") || word_is(file_system_of(line), "tmpfs");
 }
 
 static void add_mount(struct travel_mounts *mounts, const char *line)

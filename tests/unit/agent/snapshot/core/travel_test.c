@@ -60,9 +60,10 @@ Test(travel, so_are_its_empty_folders_and_what_lies_in_memory_and_no_other_volum
          "921 915 8:1 " PODS "kubernetes.io~csi/pvc-7/mount /data rw - ext4 /dev/sda1 rw\n"
          "922 915 8:1 /srv/kubernetes.io~empty-dir-of-mine /mine rw - ext4 /dev/sda1 rw\n"
          "923 915 0:99 / /dev/shm rw,nosuid shared:3 master:2 - tmpfs tmpfs rw\n"
-         "924 915 0:99 /part /host rw - tmpfs tmpfs rw\n"
+         "924 915 0:99 /part /memory rw - tmpfs tmpfs rw\n"
+         "926 915 0:99 / /tmpfs rw - ext4 tmpfs rw\n"
          "925 915 0:98 / /nfs rw - nfs4 server:/ rw\n",
-         3, 920, 923);
+         4, 920, 923);
 }
 
 Test(travel, of_very_many_mounts_the_root_is_looked_at_in_any_case)
