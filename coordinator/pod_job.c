@@ -178,6 +178,13 @@ static int wait_for_data(struct pod_job *j, const struct remote_data *data, stru
     return err_class(err, CLASS_PASSING);
 }
 
+/* What came may not be all, whatever is wrong with it. */
+static int too_early(struct error *err)
+{
+    err_person(err);
+    return err_class(err, CLASS_PASSING);
+}
+
 /* The listing that the checkpoint found was trained on, if it is one; else that of now, kept from here on. */
 static int settle_listing(struct pod_job *j, struct remote_data *data, struct error *err)
 {
@@ -194,7 +201,7 @@ static int settle_listing(struct pod_job *j, struct remote_data *data, struct er
     if (!j->found && wait_for_data(j, data, err) < 0)
         return -1;
     if (open_corpus(j, data, &corpus, err) < 0)
-        return -1;
+        return j->data_come ? too_early(err) : -1;
     j->spec.data.format = (enum job_data_format)corpus_format(corpus); /* what Auto means here */
     int status = kept ? 0 : remote_data_keep(data, j->checkpoints, corpus, sha256, err);
     corpus_free(corpus);

@@ -180,6 +180,9 @@ def test_data_that_is_not_there_is_waited_for_until_somebody_uploads_it(pods, bu
     assert status["preparing"] and status["storeWaiting"]["person"], status
     assert f"there is nothing under {bucket.uri}/later: suspend the job, upload all of its data there" in status["storeWaiting"]["reason"]
     workers = [group.worker(i) for i in range(2)]
+    bucket.put("later/a.txt", b"too few")
+    group.until(lambda s: s["storeWaiting"] and "1 files have come" in s["storeWaiting"]["reason"], "one has come, and more may")
+    group.until(lambda s: s["storeWaiting"] and "have come" not in s["storeWaiting"]["reason"], "there were no more, and they are too few")
     bucket.put("later/a.txt", rig.make_text(30000).encode())
     group.until(lambda s: s["storeWaiting"] and "1 files have come" in s["storeWaiting"]["reason"], "one has come, and more may")
     bucket.put("later/more/b.txt", rig.make_text(10000, seed=2).encode())
