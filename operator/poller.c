@@ -148,11 +148,14 @@ void poller_say(struct poller *poller, const char *relief)
     if (!strcmp(poller->relief, relief))
         return;
     text_copy(poller->relief, sizeof poller->relief, relief);
-    if (!poller->call) /* it is about to be asked, or nobody is */
+    bool fails = !poller->call && poller->failures; /* and is asked again within 10 s, whoever is in line */
+    if (!*poller->ip || fails)
         return;
-    http_cancel(poller->call);
-    poller->call = NULL;
-    poller->said = poller->said || poller->says;
+    if (poller->call) {
+        http_cancel(poller->call);
+        poller->call = NULL;
+        poller->said = poller->said || poller->says;
+    }
     loop_timer_set(poller->timer, rm_later(loop_now(poller->loop), poller->asked_at + apart));
 }
 

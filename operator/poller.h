@@ -31,7 +31,8 @@ void poller_free(struct poller *poller);
  * nobody. */
 void poller_ask(struct poller *poller, const char *job, const char *ip, int term);
 /* What to say with each question ("relieve=2.1&stay=3"; "": nothing): at once where it is something else than
- * was said last. Behind such a word nothing is said as "relieve=", which takes it back. */
+ * was said last, before all who stand in line. Behind such a word nothing is said as "relieve=", which takes
+ * it back. */
 void poller_say(struct poller *poller, const char *relief);
 
 #endif
