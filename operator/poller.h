@@ -34,5 +34,8 @@ void poller_ask(struct poller *poller, const char *job, const char *ip, int term
  * was said last, before all who stand in line. Behind such a word nothing is said as "relieve=", which takes
  * it back. */
 void poller_say(struct poller *poller, const char *relief);
+/* When the first question was asked since which none was answered, whatever was said anew meanwhile; 0: none
+ * is without an answer, though the next one may be due. NULL: 0. */
+rm_time poller_in_vain_since(const struct poller *poller);
 
 #endif

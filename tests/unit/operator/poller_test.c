@@ -138,6 +138,34 @@ Test(poller, what_is_new_to_be_said_makes_nobody_asked_whom_nobody_asks)
     desk_close(&d);
 }
 
+Test(poller, asks_in_vain_from_the_first_question_without_an_answer_until_one_is_answered)
+{
+    struct desk d;
+    desk_open(&d, 200, good);
+    cr_assert_eq(poller_in_vain_since(NULL), 0);
+    cr_assert_eq(poller_in_vain_since(d.poller), 0, "it was not asked yet");
+    while (d.told < 1)
+        loop_turn(d.loop, true);
+    cr_assert_eq(poller_in_vain_since(d.poller), 0, "the next question is not due yet");
+    d.silent_at = 1;
+    while (stub_requests(d.stub) < 2)
+        loop_turn(d.loop, false);
+    rm_time since = poller_in_vain_since(d.poller);
+    cr_assert_gt(since, 0);
+    d.status = 503;
+    poller_say(d.poller, "relieve=2.1");
+    while (!d.failed)
+        loop_turn(d.loop, true);
+    cr_assert_eq(poller_in_vain_since(d.poller), since, "neither another word nor a failure is an answer");
+    d.status = 200;
+    while (d.told < 2)
+        loop_turn(d.loop, true);
+    cr_assert_eq(poller_in_vain_since(d.poller), 0);
+    poller_ask(d.poller, "u1", "127.0.0.1", 4);
+    cr_assert_eq(poller_in_vain_since(d.poller), 0);
+    desk_close(&d);
+}
+
 static void check_refused(int status, const char *body, const char *headers, const char *why)
 {
     struct desk d;
