@@ -156,7 +156,7 @@ static void ask_coordinator(struct reconcile_state *state, const struct op_plan 
                                      .ctx = state};
     if (job->coordinator &&
         (job->coordinator->term != plan->poll_term || strcmp(job->coordinator->job, identity) != 0)) {
-        free(job->coordinator); /* a successor's job now */
+        free(job->coordinator); /* a successor's job now, or nobody's: it would only get old */
         job->coordinator = NULL;
         job->answered_ms = 0;
     }
