@@ -105,7 +105,8 @@ static void emit(struct coordinator *c, struct str *line)
 static struct history_terms terms_of(const struct coordinator *c)
 {
     const char *identity = c->options->identity;
-    return (struct history_terms){.job = identity ? identity : c->files->spec.name,
+    return (struct history_terms){.wall_ms = clock_wall_ms(),
+                                  .job = identity ? identity : c->files->spec.name,
                                   .checkpoint_uri = c->files->spec.checkpoint.uri,
                                   .waits_for = c->preparing ? c->waits_for : NULL,
                                   .unfenced =

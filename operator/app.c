@@ -513,9 +513,11 @@ static int open_client(struct app *app, struct error *err)
                                    .burst = app->options->burst,
                                    .answered = request_answered,
                                    .ctx = app};
-    for (int i = 0; i < HTTPS; i++)
+    for (int i = 0; i < HTTPS; i++) {
         if (http_open(&app->http[i], app->loop, err) < 0)
             return -1;
+        http_keep_all(app->http[i]);
+    }
     if (read_config(app, err) < 0 || kube_open(&app->kube, app->loop, &options, err) < 0)
         return -1;
     struct recorder_options recorder = {.kube = app->kube,

@@ -21,8 +21,8 @@ struct poller {
     int term, failures;
     int64_t revision; /* that is known; 0: none */
     char relief[OP_RELIEF_MAX];
-    bool says, said; /* that with the question under way; with the newest that was answered */
-    rm_time asked_at;
+    bool says, said;                 /* that with the question under way; with the newest that was answered */
+    rm_time asked_at, in_vain_since; /* 0: no question is without an answer */
 };
 
 static void fail_question(struct poller *poller, const char *why)
@@ -87,6 +87,7 @@ static void answer_done(void *ctx, const struct http_answer *answer)
     } else if (read_answer(poller, &view, &err) < 0) {
         fail_question(poller, err.text);
     } else {
+        poller->in_vain_since = 0;
         poller->revision = view->revision;
         poller->said = poller->says;
         str_clear(&poller->answer);
@@ -122,6 +123,8 @@ static void ask_coordinator(void *ctx)
     struct error err;
     str_reset(&poller->answer);
     poller->asked_at = loop_now(poller->loop);
+    if (!poller->in_vain_since)
+        poller->in_vain_since = poller->asked_at;
     if (http_start(poller->options.http, &poller->call, &request, &err) < 0)
         fail_question(poller, err.text);
 }
@@ -136,6 +139,7 @@ void poller_ask(struct poller *poller, const char *job, const char *ip, int term
     text_copy(poller->ip, sizeof poller->ip, ip);
     poller->term = term;
     poller->revision = poller->failures = 0;
+    poller->in_vain_since = 0;
     poller->said = false;
     if (*ip)
         ask_in_turn(poller, loop_now(poller->loop));
@@ -148,12 +152,20 @@ void poller_say(struct poller *poller, const char *relief)
     if (!strcmp(poller->relief, relief))
         return;
     text_copy(poller->relief, sizeof poller->relief, relief);
-    if (!poller->call) /* it is about to be asked, or nobody is */
+    bool fails = !poller->call && poller->failures; /* and is asked again within 10 s, whoever is in line */
+    if (!*poller->ip || fails)
         return;
-    http_cancel(poller->call);
-    poller->call = NULL;
-    poller->said = poller->said || poller->says;
+    if (poller->call) {
+        http_cancel(poller->call);
+        poller->call = NULL;
+        poller->said = poller->said || poller->says;
+    }
     loop_timer_set(poller->timer, rm_later(loop_now(poller->loop), poller->asked_at + apart));
+}
+
+rm_time poller_in_vain_since(const struct poller *poller)
+{
+    return poller ? poller->in_vain_since : 0;
 }
 
 int poller_open(struct poller **ret, struct loop *loop, const struct poller_options *options,

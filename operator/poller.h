@@ -31,7 +31,11 @@ void poller_free(struct poller *poller);
  * nobody. */
 void poller_ask(struct poller *poller, const char *job, const char *ip, int term);
 /* What to say with each question ("relieve=2.1&stay=3"; "": nothing): at once where it is something else than
- * was said last. Behind such a word nothing is said as "relieve=", which takes it back. */
+ * was said last, before all who stand in line. Behind such a word nothing is said as "relieve=", which takes
+ * it back. */
 void poller_say(struct poller *poller, const char *relief);
+/* When the first question was asked since which none was answered, whatever was said anew meanwhile; 0: none
+ * is without an answer, though the next one may be due. NULL: 0. */
+rm_time poller_in_vain_since(const struct poller *poller);
 
 #endif

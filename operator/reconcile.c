@@ -102,6 +102,12 @@ static void coordinator_failed(void *ctx, rm_time asked_at, const char *why)
         want(r, state->job, loop_now(r->options.loop));
 }
 
+static int64_t find_in_vain_ms(const struct reconcile_state *state)
+{
+    rm_time since = poller_in_vain_since(state->poller);
+    return since ? clock_wall_ms() - (loop_now(state->reconciler->options.loop) - since) / RM_MS : 0;
+}
+
 /* Nobody can be said to be silent by somebody whom nobody at all answers. */
 static bool is_deaf(const struct reconciler *r)
 {
@@ -150,7 +156,7 @@ static void ask_coordinator(struct reconcile_state *state, const struct op_plan 
                                      .ctx = state};
     if (job->coordinator &&
         (job->coordinator->term != plan->poll_term || strcmp(job->coordinator->job, identity) != 0)) {
-        free(job->coordinator); /* a successor's job now */
+        free(job->coordinator); /* a successor's job now, or nobody's: it would only get old */
         job->coordinator = NULL;
         job->answered_ms = 0;
     }
@@ -403,6 +409,7 @@ static void begin_job(struct reconciler *r, struct job_entry *job)
                            .nodes_known = !r->options.cache->nodes_denied,
                            .coordinator = job->coordinator,
                            .answered_ms = job->answered_ms,
+                           .in_vain_ms = find_in_vain_ms(state),
                            .silence = &state->silence,
                            .deaf = is_deaf(r),
                            .memo = &job->memo,

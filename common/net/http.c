@@ -213,8 +213,10 @@ static void describe_limits(CURL *curl, const struct http_request *request)
     const char *trusted = request->ca_file ? request->ca_file : trust_file(room, sizeof room);
     if (trusted)
         curl_easy_setopt(curl, CURLOPT_CAINFO, trusted);
-    if (request->fresh)
+    if (request->fresh) {
         curl_easy_setopt(curl, CURLOPT_FRESH_CONNECT, 1L);
+        curl_easy_setopt(curl, CURLOPT_FORBID_REUSE, 1L); /* the next one is on a new one as well */
+    }
     /* curl would keep addresses as if they had been looked up, and goes through what it keeps with each
      * request: with thousands of peers that is all that it does. */
     if (request->fresh || request->address)
@@ -495,12 +497,16 @@ int http_open(struct http **ret, struct loop *loop, struct error *err)
     curl_multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http);
     curl_multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, timer_wanted);
     curl_multi_setopt(http->multi, CURLMOPT_TIMERDATA, http);
-    /* By itself curl closes those over four times as many as there are requests at this moment, and looks
-     * through all of them for the oldest each time: of thousands of peers that are asked by turns few would
-     * be found again. */
-    curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, (long)CONNECTIONS_MAX);
     *ret = http;
     return 0;
+}
+
+/* By itself curl closes those over four times as many as there are requests at this moment, and looks
+ * through all of them for the oldest each time: of thousands of peers that are asked by turns few would be
+ * found again. */
+void http_keep_all(struct http *http)
+{
+    curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, (long)CONNECTIONS_MAX);
 }
 
 void http_free(struct http *http)

@@ -16,6 +16,9 @@
 struct http;
 
 int http_open(struct http **ret, struct loop *loop, struct error *err);
+/* Keeps a connection to each peer, however many they are: of one who asks thousands by turns. Others keep
+ * some. */
+void http_keep_all(struct http *http);
 /* Gives up what is under way, without callbacks. Not from a callback. */
 void http_free(struct http *http);
 
@@ -63,7 +66,8 @@ struct http_request {
     int buffer;      /* bytes, each way; 0: 256 KiB, for those who move much */
     bool http2;      /* where TLS offers it: requests to one server share one connection */
     bool fresh;      /* on a new connection to what the name means by now, not on one that was kept: that
-                      * may lead to another one, or be dead, and is then sent to twice, unseen */
+                      * may lead to another one, or be dead, and is then sent to twice, unseen. It is closed
+                      * behind the answer: one for each piece of a checkpoint would be thousands */
     bool address;    /* the host is an address: there is nothing to look up, nor to keep of that */
     bool proxy;      /* as HTTPS_PROXY, HTTP_PROXY and NO_PROXY say */
     bool secret;     /* wipe the bytes of the answer behind body_came */

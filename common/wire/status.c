@@ -291,6 +291,7 @@ static const struct row word_rows[] = {
 
 static const struct row page_rows[] = {
     {"revision", LONG, .at = PAGE(revision)},
+    {"time", LONG, .at = PAGE(time)},
     {"job", TEXT, .at = PAGE(job)},
     {"name", TEXT, .at = PAGE(name)},
     {"term", LONG, .at = PAGE(term), .highest = INT32_MAX},

@@ -219,6 +219,7 @@ struct status_word {
 
 struct status_page {
     int64_t revision;
+    int64_t time; /* of the answer, in ms since the epoch, by the clock of who writes it */
     const char *job, *name;
     int64_t term;
     bool preparing;

@@ -58,6 +58,7 @@ extern const double history_recovery_bounds[HISTORY_RECOVERY_BOUNDS];
 
 /* Who is asked about. Strings are borrowed. */
 struct history_terms {
+    int64_t wall_ms;            /* it is now */
     const char *job;            /* what tells this job from others of its name */
     const char *checkpoint_uri; /* of the job */
     const char *waits_for;      /* said instead of the core's sentence, which has not begun; NULL: it has */

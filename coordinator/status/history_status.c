@@ -335,6 +335,7 @@ static void print_status(const struct history *c, const struct rdzv *st, const s
     struct js *o = js_object(), *told = events_of(c, terms->checkpoint_uri, events);
     struct status_page page = {
         .revision = c->revision,
+        .time = terms->wall_ms,
         .job = terms->job,
         .name = st->settings.job,
         .term = st->settings.term,

@@ -218,6 +218,7 @@ static void take_lists(const struct status_page *page, struct coordinator_view *
 static void take_page(const struct status_page *page, struct coordinator_view *ret)
 {
     ret->revision = page->revision;
+    ret->at_ms = page->time;
     ret->term = (int)page->term;
     ret->state = status_state_of_name(page->state);
     ret->mixed = page->mixed_hardware;

@@ -52,6 +52,7 @@ struct op_last_word {
 
 struct coordinator_view {
     int64_t revision;
+    int64_t at_ms;         /* of the answer, by the coordinator's own clock; 0: not told */
     char job[OP_NAME_MAX]; /* name_identity */
     int term;
     enum status_state state;

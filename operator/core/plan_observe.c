@@ -35,14 +35,16 @@ static bool is_lost(struct planner *p, const struct pod_view *pod)
     return false;
 }
 
-/* Nobody reports a coordinator lost; it is, where its node is not ready and it has not answered for longer
- * than a training one can be without news. Were it alive after all, the higher term of the next one would end
- * it. */
+/* Nobody reports a coordinator lost; it is, where its node is not ready and it has been asked in vain for
+ * longer than a training one can be without news. One that only stands in line to be asked, as among
+ * thousands each does for longer than that, has been given nothing to answer. Were it alive after all, the
+ * higher term of the next one would end it. */
 static bool is_silent(struct planner *p, const struct pod_view *pod)
 {
     RM_ASSERT(!pod_is_over(pod), "pod %s is over, and silent", pod->name);
     const struct node_view *node = find_node(p, pod);
-    int64_t until = p->s->answered_ms + OP_SILENT_PATIENCE_MS;
+    int64_t asked_ms = p->s->in_vain_ms ? p->s->in_vain_ms : p->s->now_ms; /* not asked: looked at again */
+    int64_t until = asked_ms + OP_SILENT_PATIENCE_MS;
     if (pod->role != OP_COORDINATOR || !node || node->ready || !p->s->answered_ms)
         return false;
     if (p->s->now_ms < until)

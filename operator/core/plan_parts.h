@@ -9,7 +9,7 @@
 enum {
     OP_LOST_PATIENCE_MS = 10 * 1000,   /* for the kubelet's word on a worker that its coordinator lost */
     OP_PHASE_PATIENCE_MS = 10 * 1000,  /* for its word on a pod whose container has failed */
-    OP_SILENT_PATIENCE_MS = 12 * 1000, /* for the next answer of a coordinator on a node that is not ready */
+    OP_SILENT_PATIENCE_MS = 12 * 1000, /* for the answer of a coordinator on a node that is not ready */
     OP_SILENCE_MS = 30 * 1000,         /* of a coordinator without an answer until it is told... */
     OP_SUCCESSION_MS =
         120 * 1000, /* ...and until another one takes its place, doubled where that was in vain */

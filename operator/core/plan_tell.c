@@ -100,13 +100,18 @@ static void tell_event(struct planner *p, const struct op_coordinator_event *eve
         plan_event(p, row->warning, row->reason, "Train", "%s", event->note);
 }
 
-/* What happened before that an operator before this one has told: it heard of it and noted when, and what it
- * may have missed at its end is told twice rather than never. Of ten thousand jobs nobody tells all anew. */
-static int64_t told_before(const struct planner *p)
+/* What happened before that, by the coordinator's clock, an operator before this one has told: it heard of it
+ * and noted when, and what it may have missed at its end is told twice rather than never. So is all where
+ * it heard of it later than now: its clock was ahead of ours, and nobody knows how far. Of ten thousand jobs
+ * nobody tells all anew. */
+static int64_t told_before(const struct planner *p, const struct coordinator_view *view)
 {
     static const int64_t overlap_ms = OP_HEARD_EACH_MS;
-    bool is_new = p->s->memo->told_term == 0 && p->stored->ring.heard_ms > overlap_ms;
-    return is_new ? p->stored->ring.heard_ms - overlap_ms : 0;
+    int64_t heard_ms = p->stored->ring.heard_ms, ahead_ms = view->at_ms ? view->at_ms - p->s->answered_ms : 0;
+    RM_ASSERT(view->at_ms >= 0, "the coordinator of %s answered at %lld ms", p->job->name,
+              (long long)view->at_ms);
+    bool is_new = p->s->memo->told_term == 0 && heard_ms && heard_ms <= p->s->answered_ms + overlap_ms;
+    return is_new ? heard_ms - overlap_ms + ahead_ms : 0;
 }
 
 static void tell_events(struct planner *p, const struct coordinator_view *view)
@@ -114,7 +119,7 @@ static void tell_events(struct planner *p, const struct coordinator_view *view)
     RM_ASSERT(view->events_count >= 0 && view->events_count <= OP_COORDINATOR_EVENTS_MAX, "%d events",
               view->events_count);
     struct op_plan *plan = p->plan;
-    int64_t told = plan->told_term == view->term ? plan->told_sequence : 0, before = told_before(p);
+    int64_t told = plan->told_term == view->term ? plan->told_sequence : 0, before = told_before(p, view);
     for (int i = 0; i < view->events_count; i++) {
         const struct op_coordinator_event *event = &view->event[i];
         if (event->sequence <= told)

@@ -146,7 +146,8 @@ struct op_view {
     bool nodes_known;
     const struct coordinator_view *coordinator; /* last answer of the current term's; NULL */
     int64_t
-        answered_ms; /* when the current term's coordinator gave its last answer; 0: it gave us none yet */
+        answered_ms;    /* when the current term's coordinator gave its last answer; 0: it gave us none yet */
+    int64_t in_vain_ms; /* since when it has been asked in vain; 0: no question to it is without an answer */
     const struct op_silence *silence; /* of the current term's coordinator; NULL: none */
     bool deaf; /* others are asked as well, and none of all coordinators answers: it is our own network */
     const struct op_memo *memo;

@@ -124,6 +124,7 @@ def test_a_successor_at_another_address_takes_over_and_training_goes_on(pods):
     second = group.coordinator(term=2)
     status = group.ring((0, 1), (1, 1), (2, 1))
     assert status["term"] == 2 and status["ring"]["generation"] == 1, "the ring is the one that was there"
+    assert status["time"] >= status["events"][-1]["time"] > 0, "both are by the coordinator's clock"
     assert group.trainers() == trainers
     assert second.wait() == 0, group.tail()
     assert second.last_word()["weightsSha256"] == group.sha256

@@ -105,6 +105,67 @@ Test(poller, its_questions_stand_in_line_with_those_to_others)
     desk_close(&d);
 }
 
+/* Behind ten thousand others it would come too late. */
+Test(poller, what_is_new_to_be_said_waits_for_no_place_in_that_line)
+{
+    struct desk d;
+    desk_open(&d, 200, good);
+    struct bucket pace = bucket_init(1e-6, 1, loop_now(d.loop));
+    struct poller_options options = {
+        .http = d.http, .pace = &pace, .port = stub_port(d.stub), .told = told, .failed = failed, .ctx = &d};
+    poller_free(d.poller);
+    cr_assert_eq(poller_open(&d.poller, d.loop, &options, NULL), 0);
+    poller_ask(d.poller, "u1", "127.0.0.1", 3);
+    while (d.told < 1)
+        loop_turn(d.loop, true);
+    poller_say(d.poller, "relieve=2.1");
+    while (d.told < 2)
+        loop_turn(d.loop, true);
+    cr_assert_str_eq(str_text(&d.asked), "/v1/status /v1/status?after=17&relieve=2.1 ");
+    desk_close(&d);
+}
+
+Test(poller, what_is_new_to_be_said_makes_nobody_asked_whom_nobody_asks)
+{
+    struct desk d;
+    desk_open(&d, 200, good);
+    poller_ask(d.poller, "u1", "", 0);
+    poller_say(d.poller, "relieve=2.1");
+    for (int i = 0; i < 20; i++)
+        loop_turn(d.loop, false);
+    cr_assert_eq(stub_requests(d.stub), 0);
+    cr_assert_eq(d.failed, 0);
+    desk_close(&d);
+}
+
+Test(poller, asks_in_vain_from_the_first_question_without_an_answer_until_one_is_answered)
+{
+    struct desk d;
+    desk_open(&d, 200, good);
+    cr_assert_eq(poller_in_vain_since(NULL), 0);
+    cr_assert_eq(poller_in_vain_since(d.poller), 0, "it was not asked yet");
+    while (d.told < 1)
+        loop_turn(d.loop, true);
+    cr_assert_eq(poller_in_vain_since(d.poller), 0, "the next question is not due yet");
+    d.silent_at = 1;
+    while (stub_requests(d.stub) < 2)
+        loop_turn(d.loop, false);
+    rm_time since = poller_in_vain_since(d.poller);
+    cr_assert_gt(since, 0);
+    d.status = 503;
+    poller_say(d.poller, "relieve=2.1");
+    while (!d.failed)
+        loop_turn(d.loop, true);
+    cr_assert_eq(poller_in_vain_since(d.poller), since, "neither another word nor a failure is an answer");
+    d.status = 200;
+    while (d.told < 2)
+        loop_turn(d.loop, true);
+    cr_assert_eq(poller_in_vain_since(d.poller), 0);
+    poller_ask(d.poller, "u1", "127.0.0.1", 4);
+    cr_assert_eq(poller_in_vain_since(d.poller), 0);
+    desk_close(&d);
+}
+
 static void check_refused(int status, const char *body, const char *headers, const char *why)
 {
     struct desk d;

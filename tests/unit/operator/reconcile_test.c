@@ -1,5 +1,5 @@
-/* Whom the operator asks where it may not have as many connections as there are coordinators. It has no API
- * server here, and may write nothing. */
+/* Whom the operator asks, also where it may not have as many connections as there are coordinators. It has no
+ * API server here, and may write nothing. */
 #include "operator/reconcile.h"
 
 #include <criterion/criterion.h>
@@ -15,6 +15,7 @@
 
 #include "common/os/file.h"
 #include "common/wire/json.h"
+#include "operator/core/names.h"
 #include "operator/core/read.h"
 #include "tests/unit/common/net/stub.h"
 
@@ -29,14 +30,20 @@ struct desk {
     pid_t coordinators;
 };
 
-static _Atomic int *asked; /* questions of all coordinators; in memory that both processes map */
+/* In memory that both processes map. */
+static struct {
+    _Atomic int asked; /* questions of all coordinators */
+    char word[256];    /* what they answer; "" : no word of any comes, and who is asked stays asked */
+} * shared;
 
-/* No word of any comes: who is asked stays asked. */
 static enum stub_then answer(void *ctx, const struct stub_request *request, struct str *out)
 {
-    (void)ctx, (void)request, (void)out;
-    (*asked)++;
-    return STUB_HANG;
+    (void)ctx, (void)request;
+    shared->asked++;
+    if (!*shared->word)
+        return STUB_HANG;
+    stub_say(out, 200, "", shared->word, strlen(shared->word));
+    return STUB_KEEP;
 }
 
 /* In a process of their own, with descriptors of their own. */
@@ -44,8 +51,8 @@ static pid_t start_coordinators(int *ret_port)
 {
     int ends[2];
     cr_assert_eq(pipe(ends), 0);
-    asked = mmap(NULL, sizeof *asked, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    cr_assert_neq((void *)asked, MAP_FAILED);
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    cr_assert_neq((void *)shared, MAP_FAILED);
     pid_t pid = fork();
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -171,7 +178,7 @@ static struct js *its_coordinator(int number)
 
 static void until_asked(struct desk *d, int wanted)
 {
-    while (*asked < wanted)
+    while (shared->asked < wanted)
         loop_turn(d->loop, true);
 }
 
@@ -189,10 +196,37 @@ Test(reconcile, coordinators_have_no_descriptors_that_the_operator_needs_itself,
     until_asked(&d, PLACES);
     for (int i = 0; i < 100; i++)
         loop_turn(d.loop, false);
-    cr_assert_eq(*asked, PLACES);
+    cr_assert_eq(shared->asked, PLACES);
     cr_assert_eq(d.metrics.polls_failed, 0);
     cr_assert_eq(reconciler_queued(d.reconciler), JOBS - PLACES, "they are looked at again");
     put(&d, OP_JOBS, KUBE_DELETED, running_job(0));
     until_asked(&d, PLACES + 1);
+    desk_close(&d);
+}
+
+/* What it said would count as its word without end, with nobody to renew it: a job that is to stop would wait
+ * for the next one. */
+Test(reconcile, a_coordinator_that_is_asked_no_more_leaves_no_word_behind_that_gets_old, .timeout = 60)
+{
+    struct desk d;
+    char identity[OP_NAME_MAX];
+    desk_open(&d);
+    name_identity("job-0", "job-0", identity);
+    snprintf(shared->word, sizeof shared->word, "{\"revision\":1,\"job\":\"%s\",\"term\":1}", identity);
+    put(&d, OP_JOBS, KUBE_ADDED, running_job(0));
+    put(&d, OP_PODS, KUBE_ADDED, its_coordinator(0));
+    reconciler_start(d.reconciler);
+    const struct job_entry *job = table_get(&d.cache.jobs, "ml/job-0");
+    cr_assert(job);
+    while (!job->coordinator)
+        loop_turn(d.loop, true);
+    cr_assert_gt(job->answered_ms, 0);
+    struct js *nowhere = its_coordinator(0);
+    js_set_string((struct js *)(uintptr_t)js_get(nowhere, "metadata"), "resourceVersion", "101");
+    js_set(nowhere, "status", parse("{\"phase\":\"Pending\"}"));
+    put(&d, OP_PODS, KUBE_MODIFIED, nowhere);
+    while (job->coordinator)
+        loop_turn(d.loop, true);
+    cr_assert_eq(job->answered_ms, 0);
     desk_close(&d);
 }

@@ -1,8 +1,11 @@
 #include "common/net/http.h"
 
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "common/net/ws.h"
 #include "tests/unit/common/net/stub.h"
@@ -141,6 +144,45 @@ static enum stub_then say_nothing_much(void *ctx, const struct stub_request *req
     return STUB_KEEP;
 }
 
+/* Our ends of connections to that port. */
+static int open_to(int port)
+{
+    int count = 0;
+    for (int fd = 0; fd < 1024; fd++) {
+        struct sockaddr_in peer = {0};
+        socklen_t size = sizeof peer;
+        if (getpeername(fd, (struct sockaddr *)&peer, &size) == 0 && peer.sin_family == AF_INET)
+            count += ntohs(peer.sin_port) == port;
+    }
+    return count;
+}
+
+static void ask_stub(struct desk *d, const struct stub *stub, bool fresh)
+{
+    snprintf(d->url, sizeof d->url, "http://127.0.0.1:%d/", stub_port(stub));
+    struct http_get get = {
+        .url = d->url, .within = 20 * RM_S, .body_max = 10, .fresh = fresh, .done = done, .ctx = d};
+    cr_assert_eq(http_get(d->http, &get, NULL), 0);
+    loop_run(d->loop);
+    cr_assert_eq(d->status, 200, "%s", d->why);
+}
+
+/* A checkpoint that is read back asks for each of its pieces so. */
+Test(http, a_connection_that_was_made_for_one_request_alone_is_not_kept_behind_it, .timeout = 60)
+{
+    struct desk d;
+    desk_open(&d);
+    struct stub *stub = stub_open(say_nothing_much, NULL);
+    for (int i = 0; i < 5; i++)
+        ask_stub(&d, stub, true);
+    cr_expect_eq(stub_connections(stub), 5);
+    cr_expect_eq(open_to(stub_port(stub)), 0);
+    ask_stub(&d, stub, false);
+    cr_expect_eq(open_to(stub_port(stub)), 1, "any other one is");
+    desk_close(&d);
+    stub_free(stub);
+}
+
 /* One after the other, so that there is never more than one request. */
 Test(http, of_many_peers_that_are_asked_by_turns_each_is_found_over_its_connection_again, .timeout = 60)
 {
@@ -149,18 +191,31 @@ Test(http, of_many_peers_that_are_asked_by_turns_each_is_found_over_its_connecti
     struct stub *peer[PEERS];
     int connections = 0;
     desk_open(&d);
+    http_keep_all(d.http);
     for (int i = 0; i < PEERS; i++)
         peer[i] = stub_open(say_nothing_much, NULL);
-    for (int i = 0; i < TURNS * PEERS; i++) {
-        snprintf(d.url, sizeof d.url, "http://127.0.0.1:%d/", stub_port(peer[i % PEERS]));
-        struct http_get get = {.url = d.url, .within = 20 * RM_S, .body_max = 10, .done = done, .ctx = &d};
-        cr_assert_eq(http_get(d.http, &get, NULL), 0);
-        loop_run(d.loop);
-        cr_assert_eq(d.status, 200, "%s", d.why);
-    }
+    for (int i = 0; i < TURNS * PEERS; i++)
+        ask_stub(&d, peer[i % PEERS], false);
     for (int i = 0; i < PEERS; i++)
         connections += stub_connections(peer[i]);
     cr_assert_eq(connections, PEERS);
+    desk_close(&d);
+    for (int i = 0; i < PEERS; i++)
+        stub_free(peer[i]);
+}
+
+Test(http, who_does_not_ask_for_that_keeps_some_connections_and_not_one_to_each_peer, .timeout = 60)
+{
+    enum { PEERS = 24 };
+    struct desk d;
+    struct stub *peer[PEERS];
+    int kept = 0;
+    desk_open(&d);
+    for (int i = 0; i < PEERS; i++)
+        ask_stub(&d, peer[i] = stub_open(say_nothing_much, NULL), false);
+    for (int i = 0; i < PEERS; i++)
+        kept += open_to(stub_port(peer[i]));
+    cr_assert_lt(kept, PEERS);
     desk_close(&d);
     for (int i = 0; i < PEERS; i++)
         stub_free(peer[i]);

@@ -491,6 +491,7 @@ static void fill(struct status_page *page, struct js *events)
     const struct status_workers list = {.count = 1, .worker = {five}};
     *page = (struct status_page){
         .revision = 17,
+        .time = 21,
         .job = "uid",
         .name = "tiny",
         .term = 3,

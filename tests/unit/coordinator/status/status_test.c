@@ -17,7 +17,7 @@ struct watch {
     struct js *page;
 };
 
-static const struct history_terms terms = {.job = "uid", .checkpoint_uri = "file:///c"};
+static const struct history_terms terms = {.wall_ms = 99, .job = "uid", .checkpoint_uri = "file:///c"};
 
 static void arrange_with(struct watch *w, bool mixed)
 {

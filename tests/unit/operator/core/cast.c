@@ -163,6 +163,7 @@ struct op_plan *cast_plan(struct cast *c)
                                      .snapshots = {.allowed = c->snapshots}}};
     s.coordinator = c->coordinator_answers ? &c->coordinator : NULL;
     s.answered_ms = c->answered_ms;
+    s.in_vain_ms = c->in_vain_ms;
     s.silence = &c->silence;
     s.deaf = c->deaf;
     return job_plan(&s);

@@ -16,7 +16,7 @@ struct cast {
     struct node_view node[CAST_NODES];
     struct coordinator_view coordinator;
     bool coordinator_answers;
-    int64_t answered_ms;
+    int64_t answered_ms, in_vain_ms;
     struct op_silence silence;
     bool deaf;
     bool snapshots; /* jobs may have snapshots made of their processes */

@@ -84,6 +84,32 @@ Test(operator_heir, tells_no_event_that_was_told_before_it)
     cast_free(c);
 }
 
+/* Ten minutes behind ours, or ahead of it. */
+Test(operator_heir, tells_what_happened_since_it_was_heard_whatever_its_coordinators_clock_shows)
+{
+    for (int64_t ahead_ms = -600 * 1000; ahead_ms <= 600 * 1000; ahead_ms += 1200 * 1000) {
+        struct cast *c = inherited();
+        int64_t heard_ms = c->job.status.ring.heard_ms;
+        c->answered_ms = c->now_ms = heard_ms + 30 * 1000;
+        c->coordinator.at_ms = c->answered_ms + ahead_ms;
+        has_saved(c, heard_ms + ahead_ms - 90 * 1000, "step 1000");
+        has_saved(c, heard_ms + ahead_ms + 10 * 1000, "step 2000");
+        cr_expect_not(tells(c, "step 1000"), "it was told, %lld", (long long)ahead_ms);
+        cr_expect(tells(c, "step 2000"), "nobody was there, %lld", (long long)ahead_ms);
+        cast_free(c);
+    }
+}
+
+Test(operator_heir, tells_all_anew_where_the_operator_before_it_heard_of_it_later_than_now)
+{
+    struct cast *c = inherited();
+    c->answered_ms = c->now_ms = c->job.status.ring.heard_ms - 600 * 1000;
+    c->coordinator.at_ms = c->answered_ms;
+    has_saved(c, c->answered_ms - 1000, "step 1000");
+    cr_expect(tells(c, "step 1000"));
+    cast_free(c);
+}
+
 /* The hash that its annotation has is that of what would be applied: with it nothing is. */
 Test(operator_heir, what_is_applied_bears_the_hash_of_what_was)
 {

@@ -554,7 +554,7 @@ Test(operator_plan,
      a_coordinator_that_does_not_answer_from_a_silent_node_is_succeeded_before_the_node_is_given_up)
 {
     struct cast *c = cast_training("{}");
-    c->answered_ms = CAST_NOW;
+    c->answered_ms = c->in_vain_ms = CAST_NOW;
     cast_settle(c);
     c->node[0].ready = false;
     struct op_plan *plan = cast_plan(c);

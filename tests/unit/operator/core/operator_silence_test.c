@@ -88,6 +88,26 @@ Test(operator_silence, an_operator_whom_nobody_answers_replaces_nobody_and_says_
     cast_free(c);
 }
 
+/* Of ten thousand each is asked every ten seconds, and on a busy machine later. */
+Test(operator_silence, a_coordinator_that_stands_in_line_to_be_asked_is_not_silent_whatever_its_node_is)
+{
+    struct cast *c = cast_training("{}");
+    c->answered_ms = CAST_NOW;
+    cast_settle(c);
+    c->node[0].ready = false;
+    c->now_ms = CAST_NOW + 60000;
+    cast_settle(c);
+    cr_assert_eq(c->job.status.ring.coordinator.state, OP_SLOT_PRESENT);
+    struct op_plan *plan = cast_plan(c);
+    cr_assert_eq(plan->wake_ms, c->now_ms + 12000, "it is looked whether it has been asked");
+    plan_free(plan);
+    c->in_vain_ms = c->now_ms;
+    c->now_ms += 12000;
+    cast_settle(c);
+    cr_assert_eq(c->job.status.ring.coordinator.state, OP_SLOT_ENDED);
+    cast_free(c);
+}
+
 Test(operator_silence, the_operators_own_pause_is_nobodys_silence)
 {
     struct op_silence silence = {0};

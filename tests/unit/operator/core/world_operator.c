@@ -292,6 +292,7 @@ static struct op_plan *make_plan(struct world *w, struct process *o, const struc
     if (world_view(w, job->status.ring.coordinator.attempt, view))
         s.coordinator = view;
     s.answered_ms = w->now_ms - (s.coordinator ? 0 : 12000);
+    s.in_vain_ms = s.coordinator ? 0 : w->now_ms - 12000;
     note_silence(w, o, job->status.ring.coordinator.attempt, s.coordinator != NULL);
     s.silence = &o->silence;
     struct op_plan *plan = job_plan(&s);
