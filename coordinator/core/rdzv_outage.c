@@ -71,15 +71,15 @@ static bool is_waited_for(const struct rdzv *st, const struct rdzv_worker *w)
     return (part >= 0 && !rdzv_part_is_in(st, part)) || rdzv_is_published_by(st, w, &f);
 }
 
-/* Since when the store has taken a part of it, from one who can write the others as well; RM_NEVER: it has
- * taken none. */
-static rm_time taken_since(const struct turn *turn)
+/* Since when the store has taken a part of it from another one than `but` (NULL: from anybody), who can write
+ * the others as well; RM_NEVER: it has taken none. */
+static rm_time taken_since(const struct turn *turn, const struct rdzv_worker *but)
 {
     const struct rdzv *st = turn->st;
     rm_time since = RM_NEVER;
     for (int i = 0; i < st->save.count; i++) {
         const struct rdzv_worker *w = &st->worker[st->save.worker[i]];
-        bool stays = w->presence == PRESENT && !w->leaving && !w->released;
+        bool stays = w != but && w->presence == PRESENT && !w->leaving && !w->released;
         if (rdzv_part_is_in(st, i) && stays && rdzv_holds_what_is_saved(st, w))
             since = rm_earlier(since, rm_later(w->sliced_at, st->save_since));
     }
@@ -107,16 +107,18 @@ static bool hand_on(const struct turn *turn, struct rdzv_worker *w, const char *
 }
 
 /* It is asked again for 30 s. From whom the store took a part may not be able to write any more, either: then
- * that one says so. */
+ * that one says so. Who is to publish says the same of the manifest, and tries on with it. */
 static void ask_who_saves(const struct turn *turn, struct rdzv_worker *w, const struct msg_save_waits *m)
 {
     const struct rdzv *st = turn->st;
+    struct msg_fault f = {.step = m->step};
     RM_ASSERT(is_under_way(st, m->step), "step %" PRId64 " waits, and %" PRId64 " is saved", m->step,
               st->save.step);
     int part = part_of(st, w);
-    rm_time since = taken_since(turn);
+    rm_time since = taken_since(turn, w);
     bool lacks = part >= 0 && !st->save_again && !rdzv_part_is_in(st, part);
-    if (lacks && since != RM_NEVER && turn->now - since >= FAULT_PATIENCE)
+    bool holds_up = lacks || rdzv_is_published_by(st, w, &f);
+    if (holds_up && since != RM_NEVER && turn->now - since >= FAULT_PATIENCE)
         hand_on(turn, w, m->why);
 }
 
@@ -125,8 +127,8 @@ static void ask_who_saves(const struct turn *turn, struct rdzv_worker *w, const 
 static bool hand_on_all(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
-    bool any = st->save_again, taken = taken_since(turn) != RM_NEVER;
-    struct rdzv_worker *publisher = rdzv_silent_publisher(st);
+    bool any = st->save_again, taken = taken_since(turn, NULL) != RM_NEVER;
+    struct rdzv_worker *publisher = rdzv_awaited_publisher(st);
     if (st->save_handed_on)
         return false;
     st->save_handed_on = true;
