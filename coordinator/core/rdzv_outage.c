@@ -81,7 +81,7 @@ static rm_time taken_since(const struct turn *turn, const struct rdzv_worker *bu
         const struct rdzv_worker *w = &st->worker[st->save.worker[i]];
         bool stays = w != but && w->presence == PRESENT && !w->leaving && !w->released;
         if (rdzv_part_is_in(st, i) && stays && rdzv_holds_what_is_saved(st, w))
-            since = rm_earlier(since, rm_later(w->sliced_at, st->save_since));
+            since = rm_earlier(since, rm_later(w->taken_at, st->save_since));
     }
     RM_ASSERT(since == RM_NEVER || since <= turn->now, "a part is taken %lld ns from now",
               (long long)(since - turn->now));
@@ -103,22 +103,23 @@ static bool hand_on(const struct turn *turn, struct rdzv_worker *w, const char *
     else
         st->save_again = true;
     st->save_waits = false;
+    w->waits_since = RM_NEVER;
     return true;
 }
 
-/* It is asked again for 30 s. From whom the store took a part may not be able to write any more, either: then
- * that one says so. Who is to publish says the same of the manifest, and tries on with it. */
+/* It is asked again for 30 s, and others' part has been in for as long. From whom the store took a part may
+ * not be able to write any more, either: then that one says so. Who is to publish says the same of the
+ * manifest, and tries on with it. */
 static void ask_who_saves(const struct turn *turn, struct rdzv_worker *w, const struct msg_save_waits *m)
 {
     const struct rdzv *st = turn->st;
-    struct msg_fault f = {.step = m->step};
     RM_ASSERT(is_under_way(st, m->step), "step %" PRId64 " waits, and %" PRId64 " is saved", m->step,
               st->save.step);
-    int part = part_of(st, w);
-    rm_time since = taken_since(turn, w);
-    bool lacks = part >= 0 && !st->save_again && !rdzv_part_is_in(st, part);
-    bool holds_up = lacks || rdzv_is_published_by(st, w, &f);
-    if (holds_up && since != RM_NEVER && turn->now - since >= FAULT_PATIENCE)
+    if (st->save_again || !is_waited_for(st, w))
+        return;
+    w->waits_since = rm_earlier(w->waits_since, turn->now);
+    rm_time since = rm_later(taken_since(turn, w), w->waits_since);
+    if (since != RM_NEVER && turn->now - since >= FAULT_PATIENCE)
         hand_on(turn, w, m->why);
 }
 
@@ -145,6 +146,21 @@ static bool hand_on_all(const struct turn *turn)
 }
 
 /* ---- what its agents say ---- */
+
+void rdzv_save_is_cut(struct rdzv *st)
+{
+    RM_ASSERT(st->save.count > 0, "step %" PRId64 " is saved by nobody", st->save.step);
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        st->worker[i].waits_since = RM_NEVER;
+}
+
+void rdzv_save_is_taken(const struct turn *turn, struct rdzv_worker *w)
+{
+    RM_ASSERT(w->taken_at <= turn->now, "worker %d wrote a part %lld ns from now", rdzv_index(turn->st, w),
+              (long long)(w->taken_at - turn->now));
+    w->taken_at = turn->now;
+    w->waits_since = RM_NEVER;
+}
 
 void rdzv_save_waits(const struct turn *turn, struct rdzv_worker *w, const struct msg_save_waits *m)
 {

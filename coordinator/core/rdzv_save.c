@@ -105,6 +105,8 @@ void rdzv_checkpointed(const struct turn *turn, struct rdzv_worker *w, const str
     keep_fingerprint(st, c, w);
     rdzv_slice_is_in(st, w, m->step, !c->in[m->part]);
     if (!c->in[m->part])
+        rdzv_save_is_taken(turn, w);
+    if (!c->in[m->part])
         c->have++;
     c->in[m->part] = true;
     RM_ASSERT(c->have <= c->parts, "%d of %d parts of step %" PRId64, c->have, c->parts, m->step);
@@ -221,6 +223,7 @@ bool rdzv_save_begin(const struct turn *turn, const struct msg_state *state, boo
     }
     st->save = save;
     st->save_again = false;
+    rdzv_save_is_cut(st);
     st->save_state = *state;
     rdzv_say(st, "saving step %" PRId64 "%s from %d workers", save.step, final ? " as final" : "",
              save.count);

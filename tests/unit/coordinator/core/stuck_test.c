@@ -232,7 +232,7 @@ Test(stuck, nor_for_one_that_cant_reach_the_one_in_the_ring)
 
 /* ---- the last step, which one alone does not write ---- */
 
-static void finish_three(struct story *s, bool pods)
+static void make_the_last_step(struct story *s, bool pods)
 {
     struct rdzv_settings settings = patient(2);
     settings.steps = 100;
@@ -244,6 +244,12 @@ static void finish_three(struct story *s, bool pods)
     for (int w = 0; w < 3; w++)
         finished(s, w);
     cr_assert_eq(rdzv_state(s->st), RDZV_SAVING, "%s", rdzv_why(s->st));
+}
+
+/* At first the store takes nothing from anybody. */
+static void finish_three(struct story *s, bool pods)
+{
+    make_the_last_step(s, pods);
     for (int w = 0; w < 3; w++)
         save_waits(s, w, 100);
 }
@@ -294,6 +300,68 @@ Test(stuck, the_part_of_one_whose_store_alone_takes_nothing_for_30_s_goes_to_the
         one_waits(&s, broken, 6, false);
         save_waits(&s, broken, 100);
         they_save_it(&s, broken, false);
+    }
+}
+
+/* All parts that are written would be void if the step were cut anew. */
+Test(stuck, what_others_wrote_long_ago_is_no_reason_to_hand_on_what_fails_once)
+{
+    for (int pods = 0; pods < 2; pods++) {
+        struct story s;
+        make_the_last_step(&s, pods);
+        others_write(&s, 2, 3);
+        forget(&s);
+        they_live_on(&s, 3, 300);
+        save_waits(&s, 2, 100);
+        they_live_on(&s, 3, 10);
+        save_waits(&s, 2, 100);
+        cr_assert_not(said(&s, " save"), "%s", str_text(&s.log));
+        checkpointed(&s, 2, 100, 2, 3, true);
+        cr_assert(said(&s, "send 0 publish"), "%s", str_text(&s.log));
+        they_live_on(&s, 3, 10);
+        save_waits(&s, 0, 100);
+        cr_assert_eq(times_said(&s, " publish"), 1, "%s", str_text(&s.log));
+        published(&s, 0, 100, true);
+        cr_assert_eq(s.ended, 0, "%s", str_text(&s.log));
+        story_end(&s);
+    }
+}
+
+Test(stuck, what_it_said_of_its_part_says_nothing_of_what_it_publishes)
+{
+    struct story s;
+    make_the_last_step(&s, false);
+    others_write(&s, 0, 3);
+    they_live_on(&s, 3, 300);
+    save_waits(&s, 0, 100);
+    they_live_on(&s, 3, 25);
+    others_write(&s, -1, 3);
+    cr_assert(said(&s, "send 0 publish"), "%s", str_text(&s.log));
+    one_waits(&s, 0, 20, false);
+    cr_assert_eq(times_said(&s, " publish"), 1, "%s", str_text(&s.log));
+    one_waits(&s, 0, 20, false);
+    cr_assert(said(&s, "send 1 publish"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* Neither before it said so first, nor after it. */
+Test(stuck, a_pause_of_the_coordinator_itself_is_none_of_those_30_s)
+{
+    for (int said_before = 0; said_before < 2; said_before++) {
+        struct story s;
+        finish_three(&s, true);
+        if (said_before)
+            one_waits(&s, 2, 100, false);
+        others_write(&s, 2, 3);
+        forget(&s);
+        if (!said_before)
+            save_waits(&s, 2, 100);
+        sleep_through(&s, 40 * RM_S);
+        save_waits(&s, 2, 100);
+        cr_assert_not(said(&s, " save"), "%s", str_text(&s.log));
+        one_waits(&s, 2, 40, false);
+        cr_assert(said(&s, "send 0,1 save"), "%s", str_text(&s.log));
+        story_end(&s);
     }
 }
 
