@@ -216,8 +216,7 @@ void rdzv_save_resend(const struct turn *turn, struct rdzv_worker *w)
 static int fitness_to_publish(const struct rdzv *st, const struct rdzv_worker *w)
 {
     RM_ASSERT(w->presence == PRESENT, "worker %d could publish, and is not here", rdzv_index(st, w));
-    bool fails = w->writing.times > 0 && w->writing.where == FAULT_IN_SAVE;
-    return (rdzv_is_stuck(st, w) ? 0 : 16) + (fails ? 0 : 8) + (w->doubts ? 0 : 4) +
+    return (rdzv_is_stuck(st, w) ? 0 : 16) + (rdzv_fails_to_save(w) ? 0 : 8) + (w->doubts ? 0 : 4) +
            (rdzv_is_going(w) ? 0 : 2) + (w->rank >= 0);
 }
 

@@ -327,6 +327,35 @@ Test(stuck, what_others_wrote_long_ago_is_no_reason_to_hand_on_what_fails_once)
     }
 }
 
+/* All parts that are missing in the newest cut are those of 0 and 1, whichever of them is in it. */
+static void two_writes_whatever_it_is_told(struct story *s)
+{
+    if (said(s, "send 0,2 save") || said(s, "send 1,2 save"))
+        checkpointed(s, 2, 100, 1, 2, true);
+    if (said(s, "send 2 save"))
+        checkpointed(s, 2, 100, 0, 1, true);
+}
+
+Test(stuck, two_whose_stores_take_nothing_do_not_hand_it_to_each_other)
+{
+    for (int pods = 0; pods < 2; pods++) {
+        struct story s;
+        finish_three(&s, pods);
+        checkpointed(&s, 2, 100, 2, 3, true);
+        for (int i = 0; i < 12 && !said(&s, " publish"); i++) {
+            they_live_on(&s, 3, 10);
+            for (int w = 0; w < 2; w++)
+                save_waits(&s, w, 100);
+            two_writes_whatever_it_is_told(&s);
+        }
+        cr_assert_eq(times_said(&s, " save "), 3, "%s", str_text(&s.log));
+        cr_assert(said(&s, "send 2 publish"), "%s", str_text(&s.log));
+        published(&s, 2, 100, true);
+        cr_assert_eq(s.ended, 0, "%s", str_text(&s.log));
+        story_end(&s);
+    }
+}
+
 Test(stuck, what_it_said_of_its_part_says_nothing_of_what_it_publishes)
 {
     struct story s;
