@@ -14,6 +14,7 @@
 #include "coordinator/core/rdzv_remedy.h"
 #include "coordinator/core/rdzv_states.h"
 #include "coordinator/core/rdzv_trouble.h"
+#include "coordinator/core/rdzv_who.h"
 
 /* Once per outage: that it lasts is seen in the metric. */
 static void tell_outage(const struct turn *turn, bool final)
@@ -209,6 +210,23 @@ rm_time rdzv_save_gives_up_at(const struct rdzv *st)
 {
     bool waits = st->outage.on && is_under_way(st, st->outage.step) && st->save_waits;
     return waits && !st->settings.unsupervised ? st->save_since + st->settings.save_patience : RM_NEVER;
+}
+
+bool rdzv_save_waits_in_vain(const struct turn *turn)
+{
+    const struct rdzv *st = turn->st;
+    bool over = turn->now >= rdzv_save_gives_up_at(st);
+    RM_ASSERT(st->state == RDZV_SAVING, "step %" PRId64 " is saved in vain in state %s", st->save.step,
+              rdzv_state_name(st->state));
+    if (!st->save.final || st->ending.set)
+        return false;
+    for (int i = 0; i < st->save.count; i++) {
+        const struct rdzv_worker *w = &st->worker[st->save.worker[i]];
+        bool waits = w->waits_since != RM_NEVER && turn->now - w->waits_since >= FAULT_PATIENCE;
+        if (rdzv_part_is_in(st, i) || (!waits && !rdzv_fails_to_save(w) && !over))
+            return false;
+    }
+    return true;
 }
 
 bool rdzv_save_gives_up(const struct turn *turn)

@@ -272,6 +272,19 @@ static bool is_needless(const struct rdzv *st)
            rdzv_leave_before_ring(st) == LEAVE_HAND_OVER;
 }
 
+/* True: all stop, and who has only heard of the last step saves it as well. */
+static bool give_to_listeners(const struct turn *turn)
+{
+    struct rdzv *st = turn->st;
+    RM_ASSERT(st->state == RDZV_SAVING, "step %" PRId64 " is given to others in state %s", st->save.step,
+              rdzv_state_name(st->state));
+    if (!st->save.final || !rdzv_listen_holds(st))
+        return false;
+    rdzv_say(st, "nobody of the ring can save step %" PRId64 ", and who has heard it may", st->save.step);
+    rdzv_quiesce_for_all(turn);
+    return true;
+}
+
 void rdzv_settle_saving(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
@@ -289,17 +302,16 @@ void rdzv_settle_saving(const struct turn *turn)
         rdzv_quiesce_for_all(turn);
         return;
     }
+    if (rdzv_save_waits_in_vain(turn) && give_to_listeners(turn))
+        return;
     if (rdzv_save_gives_up(turn))
         return;
     rdzv_name_publishers(turn);
     bool anew = (st->save_again && turn->now >= st->save_again_at) || a_writer_is_gone(st);
     if (anew && rdzv_save_begin(turn, &st->save_state, st->save.final))
         return;
-    if (anew && st->save.final && rdzv_listen_holds(st)) {
-        rdzv_say(st, "nobody of the ring can save step %" PRId64 ", and who has heard it may", st->save.step);
-        rdzv_quiesce_for_all(turn);
+    if (anew && give_to_listeners(turn))
         return;
-    }
     if (rdzv_trouble_at(st) != RM_NEVER)
         return; /* who can't save it now may a moment later */
     bool in_vain = !rdzv_on_its_way(st) || turn->now >= st->state_since + st->settings.start_timeout;
