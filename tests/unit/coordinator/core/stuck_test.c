@@ -378,13 +378,14 @@ Test(stuck, a_pause_of_the_coordinator_itself_is_none_of_those_30_s)
 {
     for (int said_before = 0; said_before < 2; said_before++) {
         struct story s;
-        finish_three(&s, true);
-        if (said_before)
-            one_waits(&s, 2, 100, false);
+        make_the_last_step(&s, true);
+        one_waits(&s, 2, 100, !said_before);
         others_write(&s, 2, 3);
         forget(&s);
-        if (!said_before)
+        if (!said_before) {
+            they_live_on(&s, 3, 100);
             save_waits(&s, 2, 100);
+        }
         sleep_through(&s, 40 * RM_S);
         save_waits(&s, 2, 100);
         cr_assert_not(said(&s, " save"), "%s", str_text(&s.log));
