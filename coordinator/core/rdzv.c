@@ -66,7 +66,7 @@ struct rdzv *rdzv_open(const struct rdzv_settings *settings, rm_time now)
         w->expected = w->attempt = w->conn = w->rank = w->waiting_for = -1;
         w->old_rank = INT_MAX;
         w->stopped_round = w->update_step = -1;
-        w->asked = w->leave_until = RM_NEVER;
+        w->asked = w->leave_until = w->waits_since = RM_NEVER;
     }
     rdzv_say(st, "waiting for workers");
     if (settings->predecessor.given)
@@ -475,6 +475,8 @@ static void forgive_own_pause(const struct turn *turn)
         forgive(&w->moved, pause);
         forgive(&w->turned, pause);
         forgive(&w->asked, pause);
+        forgive(&w->taken_at, pause);
+        forgive(&w->waits_since, pause);
     }
     forgive(&st->turned, pause);
     forgive(&st->state_since, pause);

@@ -14,6 +14,7 @@
 #include "coordinator/core/rdzv_remedy.h"
 #include "coordinator/core/rdzv_states.h"
 #include "coordinator/core/rdzv_trouble.h"
+#include "coordinator/core/rdzv_who.h"
 
 /* Once per outage: that it lasts is seen in the metric. */
 static void tell_outage(const struct turn *turn, bool final)
@@ -71,17 +72,17 @@ static bool is_waited_for(const struct rdzv *st, const struct rdzv_worker *w)
     return (part >= 0 && !rdzv_part_is_in(st, part)) || rdzv_is_published_by(st, w, &f);
 }
 
-/* Since when the store has taken a part of it, from one who can write the others as well; RM_NEVER: it has
- * taken none. */
-static rm_time taken_since(const struct turn *turn)
+/* Since when the store has taken a part of it from another one than `but` (NULL: from anybody), who can write
+ * the others as well; RM_NEVER: it has taken none. */
+static rm_time taken_since(const struct turn *turn, const struct rdzv_worker *but)
 {
     const struct rdzv *st = turn->st;
     rm_time since = RM_NEVER;
     for (int i = 0; i < st->save.count; i++) {
         const struct rdzv_worker *w = &st->worker[st->save.worker[i]];
-        bool stays = w->presence == PRESENT && !w->leaving && !w->released;
+        bool stays = w != but && w->presence == PRESENT && !w->leaving && !w->released;
         if (rdzv_part_is_in(st, i) && stays && rdzv_holds_what_is_saved(st, w))
-            since = rm_earlier(since, rm_later(w->sliced_at, st->save_since));
+            since = rm_earlier(since, rm_later(w->taken_at, st->save_since));
     }
     RM_ASSERT(since == RM_NEVER || since <= turn->now, "a part is taken %lld ns from now",
               (long long)(since - turn->now));
@@ -103,20 +104,23 @@ static bool hand_on(const struct turn *turn, struct rdzv_worker *w, const char *
     else
         st->save_again = true;
     st->save_waits = false;
+    w->waits_since = RM_NEVER;
     return true;
 }
 
-/* It is asked again for 30 s. From whom the store took a part may not be able to write any more, either: then
- * that one says so. */
+/* It is asked again for 30 s, and others' part has been in for as long. From whom the store took a part may
+ * not be able to write any more, either: then that one says so. Who is to publish says the same of the
+ * manifest, and tries on with it. */
 static void ask_who_saves(const struct turn *turn, struct rdzv_worker *w, const struct msg_save_waits *m)
 {
     const struct rdzv *st = turn->st;
     RM_ASSERT(is_under_way(st, m->step), "step %" PRId64 " waits, and %" PRId64 " is saved", m->step,
               st->save.step);
-    int part = part_of(st, w);
-    rm_time since = taken_since(turn);
-    bool lacks = part >= 0 && !st->save_again && !rdzv_part_is_in(st, part);
-    if (lacks && since != RM_NEVER && turn->now - since >= FAULT_PATIENCE)
+    if (st->save_again || !is_waited_for(st, w))
+        return;
+    w->waits_since = rm_earlier(w->waits_since, turn->now);
+    rm_time since = rm_later(taken_since(turn, w), w->waits_since);
+    if (since != RM_NEVER && turn->now - since >= FAULT_PATIENCE)
         hand_on(turn, w, m->why);
 }
 
@@ -125,8 +129,8 @@ static void ask_who_saves(const struct turn *turn, struct rdzv_worker *w, const 
 static bool hand_on_all(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
-    bool any = st->save_again, taken = taken_since(turn) != RM_NEVER;
-    struct rdzv_worker *publisher = rdzv_silent_publisher(st);
+    bool any = st->save_again, taken = taken_since(turn, NULL) != RM_NEVER;
+    struct rdzv_worker *publisher = rdzv_awaited_publisher(st);
     if (st->save_handed_on)
         return false;
     st->save_handed_on = true;
@@ -143,6 +147,21 @@ static bool hand_on_all(const struct turn *turn)
 }
 
 /* ---- what its agents say ---- */
+
+void rdzv_save_is_cut(struct rdzv *st)
+{
+    RM_ASSERT(st->save.count > 0, "step %" PRId64 " is saved by nobody", st->save.step);
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        st->worker[i].waits_since = RM_NEVER;
+}
+
+void rdzv_save_is_taken(const struct turn *turn, struct rdzv_worker *w)
+{
+    RM_ASSERT(w->taken_at <= turn->now, "worker %d wrote a part %lld ns from now", rdzv_index(turn->st, w),
+              (long long)(w->taken_at - turn->now));
+    w->taken_at = turn->now;
+    w->waits_since = RM_NEVER;
+}
 
 void rdzv_save_waits(const struct turn *turn, struct rdzv_worker *w, const struct msg_save_waits *m)
 {
@@ -191,6 +210,23 @@ rm_time rdzv_save_gives_up_at(const struct rdzv *st)
 {
     bool waits = st->outage.on && is_under_way(st, st->outage.step) && st->save_waits;
     return waits && !st->settings.unsupervised ? st->save_since + st->settings.save_patience : RM_NEVER;
+}
+
+bool rdzv_save_waits_in_vain(const struct turn *turn)
+{
+    const struct rdzv *st = turn->st;
+    bool over = turn->now >= rdzv_save_gives_up_at(st);
+    RM_ASSERT(st->state == RDZV_SAVING, "step %" PRId64 " is saved in vain in state %s", st->save.step,
+              rdzv_state_name(st->state));
+    if (!st->save.final || st->ending.set)
+        return false;
+    for (int i = 0; i < st->save.count; i++) {
+        const struct rdzv_worker *w = &st->worker[st->save.worker[i]];
+        bool waits = w->waits_since != RM_NEVER && turn->now - w->waits_since >= FAULT_PATIENCE;
+        if (rdzv_part_is_in(st, i) || (!waits && !rdzv_fails_to_save(w) && !over))
+            return false;
+    }
+    return true;
 }
 
 bool rdzv_save_gives_up(const struct turn *turn)

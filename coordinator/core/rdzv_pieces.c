@@ -210,13 +210,14 @@ void rdzv_save_resend(const struct turn *turn, struct rdzv_worker *w)
 
 /* ---- publishing ---- */
 
-/* Whose thread that writes is in a call which does not return publishes nothing; who found fault with what
- * others had written may be the one at fault; who leaves may be gone before it has; and one of the ring is
- * named rather than another. */
+/* Whose thread that writes is in a call which does not return publishes nothing; from whom the store took no
+ * part of the save it may take no manifest; who found fault with what others had written may be the one at
+ * fault; who leaves may be gone before it has; and one of the ring is named rather than another. */
 static int fitness_to_publish(const struct rdzv *st, const struct rdzv_worker *w)
 {
     RM_ASSERT(w->presence == PRESENT, "worker %d could publish, and is not here", rdzv_index(st, w));
-    return (rdzv_is_stuck(st, w) ? 0 : 8) + (w->doubts ? 0 : 4) + (rdzv_is_going(w) ? 0 : 2) + (w->rank >= 0);
+    return (rdzv_is_stuck(st, w) ? 0 : 16) + (rdzv_fails_to_save(w) ? 0 : 8) + (w->doubts ? 0 : 4) +
+           (rdzv_is_going(w) ? 0 : 2) + (w->rank >= 0);
 }
 
 struct rdzv_worker *rdzv_choose_publisher(struct rdzv *st)
@@ -374,11 +375,11 @@ void rdzv_name_publishers(const struct turn *turn)
     send_publish(turn, next, w);
 }
 
-struct rdzv_worker *rdzv_silent_publisher(struct rdzv *st)
+struct rdzv_worker *rdzv_awaited_publisher(struct rdzv *st)
 {
     struct rdzv_collection *c = being_published(st);
     RM_ASSERT(!c || c->have == c->parts, "%d of %d parts are published", c ? c->have : 0, c ? c->parts : 0);
-    return c && is_awaited(st, c) && !c->held_up ? &st->worker[c->publisher] : NULL;
+    return c && is_awaited(st, c) ? &st->worker[c->publisher] : NULL;
 }
 
 /* Whether something else goes before it is decided where publishers are named. */

@@ -28,8 +28,8 @@ bool rdzv_save_is_done(const struct rdzv *st);
 struct rdzv_worker *rdzv_choose_publisher(struct rdzv *st);
 /* Sends `publish` for the next collection that is whole. One is published at a time. */
 void rdzv_name_publishers(const struct turn *turn);
-/* Who was told to publish what SAVING waits for, and has said nothing since; NULL: nobody. */
-struct rdzv_worker *rdzv_silent_publisher(struct rdzv *st);
+/* Who was told to publish what SAVING waits for; NULL: nobody. */
+struct rdzv_worker *rdzv_awaited_publisher(struct rdzv *st);
 /* The store does not take that step from this worker: something else may go before it. */
 void rdzv_publishing_waits(struct rdzv *st, const struct rdzv_worker *w, int64_t step);
 /* The fault is about a checkpoint that this worker was told to publish, or about a call that does not return

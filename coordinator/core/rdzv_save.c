@@ -105,6 +105,8 @@ void rdzv_checkpointed(const struct turn *turn, struct rdzv_worker *w, const str
     keep_fingerprint(st, c, w);
     rdzv_slice_is_in(st, w, m->step, !c->in[m->part]);
     if (!c->in[m->part])
+        rdzv_save_is_taken(turn, w);
+    if (!c->in[m->part])
         c->have++;
     c->in[m->part] = true;
     RM_ASSERT(c->have <= c->parts, "%d of %d parts of step %" PRId64, c->have, c->parts, m->step);
@@ -184,6 +186,23 @@ static bool may_save(const struct rdzv *st, const struct rdzv_worker *w, const s
     return !rdzv_held_back(st, w) && rdzv_holds(st, w, state);
 }
 
+/* Who could not write a part of it (`failing`) is asked only where nobody else holds it: two of those would
+ * hand it to each other. */
+static bool choose_writers(const struct turn *turn, const struct msg_state *wanted, bool failing,
+                           struct msg_save *save)
+{
+    const struct rdzv *st = turn->st;
+    struct worker_set no_time = rdzv_leave_no_writers(turn, wanted);
+    RM_ASSERT(save->count == 0, "step %" PRId64 " has %d writers before any is chosen", save->step,
+              save->count);
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (may_save(st, w, wanted) && !set_has(no_time, i) && rdzv_fails_to_save(w) == failing)
+            save->worker[save->count++] = i;
+    }
+    return save->count > 0;
+}
+
 static void send_save(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
@@ -206,12 +225,7 @@ bool rdzv_save_begin(const struct turn *turn, const struct msg_state *state, boo
     struct msg_state wanted = rdzv_what_to_save(st, state, final);
     if (wanted.held && wanted.step != state->step)
         return false;
-    struct worker_set no_time = rdzv_leave_no_writers(turn, &wanted);
-    for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        if (may_save(st, &st->worker[i], &wanted) && !set_has(no_time, i))
-            save.worker[save.count++] = i;
-    }
-    if (save.count == 0)
+    if (!choose_writers(turn, &wanted, false, &save) && !choose_writers(turn, &wanted, true, &save))
         return false;
     if (st->state != RDZV_SAVING || st->save.step != save.step || st->save.final != final) {
         st->save_since = st->save_again_at = turn->now;
@@ -221,6 +235,7 @@ bool rdzv_save_begin(const struct turn *turn, const struct msg_state *state, boo
     }
     st->save = save;
     st->save_again = false;
+    rdzv_save_is_cut(st);
     st->save_state = *state;
     rdzv_say(st, "saving step %" PRId64 "%s from %d workers", save.step, final ? " as final" : "",
              save.count);
@@ -250,13 +265,24 @@ static bool is_needless(const struct rdzv *st)
     RM_ASSERT(st->state == RDZV_SAVING && st->save.count > 0, "step %" PRId64 " is saved by %d in state %s",
               st->save.step, st->save.count, rdzv_state_name(st->state));
     bool fails = st->accounted >= rdzv_save_gives_up_at(st);
-    for (int i = 0; i < st->save.count; i++) {
-        const struct rdzv_trouble *t = &st->worker[st->save.worker[i]].writing;
-        fails = fails || (t->times > 0 && t->where == FAULT_IN_SAVE);
-    }
+    for (int i = 0; i < st->save.count; i++)
+        fails = fails || rdzv_fails_to_save(&st->worker[st->save.worker[i]]);
     bool goes_on = !st->save.final && !st->ending.set && rdzv_candidates(st) >= st->settings.workers_min;
     return fails && goes_on && !st->pairs.too_few && !rdzv_pairs_hold_back(st, st->accounted) &&
            rdzv_leave_before_ring(st) == LEAVE_HAND_OVER;
+}
+
+/* True: all stop, and who has only heard of the last step saves it as well. */
+static bool give_to_listeners(const struct turn *turn)
+{
+    struct rdzv *st = turn->st;
+    RM_ASSERT(st->state == RDZV_SAVING, "step %" PRId64 " is given to others in state %s", st->save.step,
+              rdzv_state_name(st->state));
+    if (!st->save.final || !rdzv_listen_holds(st))
+        return false;
+    rdzv_say(st, "nobody of the ring can save step %" PRId64 ", and who has heard it may", st->save.step);
+    rdzv_quiesce_for_all(turn);
+    return true;
 }
 
 void rdzv_settle_saving(const struct turn *turn)
@@ -276,17 +302,16 @@ void rdzv_settle_saving(const struct turn *turn)
         rdzv_quiesce_for_all(turn);
         return;
     }
+    if (rdzv_save_waits_in_vain(turn) && give_to_listeners(turn))
+        return;
     if (rdzv_save_gives_up(turn))
         return;
     rdzv_name_publishers(turn);
     bool anew = (st->save_again && turn->now >= st->save_again_at) || a_writer_is_gone(st);
     if (anew && rdzv_save_begin(turn, &st->save_state, st->save.final))
         return;
-    if (anew && st->save.final && rdzv_listen_holds(st)) {
-        rdzv_say(st, "nobody of the ring can save step %" PRId64 ", and who has heard it may", st->save.step);
-        rdzv_quiesce_for_all(turn);
+    if (anew && give_to_listeners(turn))
         return;
-    }
     if (rdzv_trouble_at(st) != RM_NEVER)
         return; /* who can't save it now may a moment later */
     bool in_vain = !rdzv_on_its_way(st) || turn->now >= st->state_since + st->settings.start_timeout;

@@ -150,6 +150,9 @@ struct rdzv_worker {
     struct rdzv_beside beside;
     rm_time sliced_at; /* when it said last that a slice of its is written, and of which step */
     int64_t sliced;
+    rm_time taken_at;    /* the same, moved on by pauses of the coordinator itself */
+    rm_time waits_since; /* since when it says that the store takes nothing of the save under way from it, as
+                            it is cut now; RM_NEVER: it does not */
     bool doubts; /* it was to publish, and found fault with what others had written; nobody has published
                     since */
     char left_out[MSG_DETAIL_MAX]; /* why the ring was formed without it; "": it was not */

@@ -37,6 +37,14 @@ bool rdzv_is_stuck(const struct rdzv *st, const struct rdzv_worker *w)
     return t->times > 0 && t->stuck && st->accounted < t->newest + says_again_within;
 }
 
+bool rdzv_fails_to_save(const struct rdzv_worker *w)
+{
+    const struct rdzv_trouble *t = &w->writing;
+    RM_ASSERT(t->times >= 0 && (unsigned)t->where < FAULT_PLACES, "%d failures to write, at place %d",
+              t->times, (int)t->where);
+    return t->times > 0 && t->where == FAULT_IN_SAVE;
+}
+
 bool rdzv_usable(const struct rdzv *st, const struct rdzv_worker *w)
 {
     return w->presence == PRESENT && !w->released && w->trainer_pid && w->address[0] &&

@@ -13,6 +13,8 @@ bool rdzv_pauses(const struct rdzv *st, const struct rdzv_worker *w);
 bool rdzv_held_back(const struct rdzv *st, const struct rdzv_worker *w);
 /* A write of this worker's does not return, as it said a moment ago. */
 bool rdzv_is_stuck(const struct rdzv *st, const struct rdzv_worker *w);
+/* It could not write what all stand still for, and has written nothing since. */
+bool rdzv_fails_to_save(const struct rdzv_worker *w);
 /* The worker is at rest in this round: a ring may be formed from its state, or a checkpoint saved. */
 bool rdzv_usable(const struct rdzv *st, const struct rdzv_worker *w);
 /* It leaves, or will have to (merely eased is not going: rdzv_relief.h). Who stays is preferred to it. */

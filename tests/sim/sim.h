@@ -669,6 +669,7 @@ bool trouble_pieces_vanish(const struct sim *sim);
 bool trouble_is_stuck(const struct sim *sim, int node); /* a call of its does not return, or just has */
 rm_time trouble_returns_at(const struct sim *sim, int node, bool reads); /* sim->now: soon */
 bool trouble_disk_full(const struct sim *sim, int node);
+bool trouble_disk_refuses(const struct sim *sim, int node);
 bool trouble_machine_fails(const struct sim *sim, int node);
 void trouble_say(struct sim *sim, struct message *m); /* what its trainer says then */
 rm_time

@@ -137,6 +137,7 @@ static void store_write(struct sim *sim, int node, const struct msg_snapshot *s)
     }
     if (trouble_disk_full(sim, node)) {
         fail(e, s->state.step, CLASS_MACHINE, "this disk is full");
+        e->again = trouble_disk_refuses(sim, node);
         if (sim->plant == PLANT_UNWRITTEN)
             e->kind = AGENT_TICK;
         sim->planted += sim->plant == PLANT_UNWRITTEN;
@@ -202,7 +203,7 @@ static void store_publish(struct sim *sim, int node, const struct msg_publish *p
         return;
     }
     bool lost = store_is_away(sim); /* the answer alone, or the request with it */
-    if (sim->store_full || (lost && sim_chance(sim, 70))) {
+    if (sim->store_full || trouble_disk_refuses(sim, node) || (lost && sim_chance(sim, 70))) {
         fail_for_now(stored(sim, node, AGENT_PUBLISHED, MSG_PUBLISHED, -1), p->step);
         return;
     }

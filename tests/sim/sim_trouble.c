@@ -122,6 +122,12 @@ bool trouble_disk_full(const struct sim *sim, int node)
     return sim->scenario.trouble == TROUBLE_DISK_ONE && here && is_now(sim);
 }
 
+/* The store says so as if it might take it a while later, and then it takes no manifest, either. */
+bool trouble_disk_refuses(const struct sim *sim, int node)
+{
+    return trouble_disk_full(sim, node) && drawn(sim, 9, 2);
+}
+
 /* A call that was made before is under way, and comes back. In a pod's place comes one on another machine. */
 rm_time trouble_returns_at(const struct sim *sim, int node, bool reads)
 {

@@ -357,11 +357,14 @@ Test(listen, who_hears_nothing_for_long_is_taken_for_one_who_can_t)
 /* ---- the last step ---- */
 
 /* Workers 0 and 1 make it, and worker 2 has come too late to be in it, and has heard of it. */
-static void finish_with_a_listener(struct story *s, bool heard_all)
+static void finish_in(struct story *s, bool pods, rm_time patience, bool heard_all)
 {
     struct rdzv_settings settings = story_settings(1);
     settings.listens = true;
-    settings.save_patience = settings.end_timeout = 600 * RM_S;
+    settings.unsupervised = pods;
+    settings.workers_target = 2;
+    settings.save_patience = settings.end_timeout = patience;
+    settings.join_window = 2 * RM_S;
     story_begin(s, settings);
     s->listening = true;
     train_with(s, 2);
@@ -381,6 +384,11 @@ static void finish_with_a_listener(struct story *s, bool heard_all)
         finished(s, w);
     cr_assert_eq(rdzv_state(s->st), RDZV_SAVING, "%s", rdzv_why(s->st));
     forget(s);
+}
+
+static void finish_with_a_listener(struct story *s, bool heard_all)
+{
+    finish_in(s, false, 600 * RM_S, heard_all);
 }
 
 Test(listen, who_has_heard_of_the_last_step_saves_it_where_the_members_cant)
@@ -411,5 +419,80 @@ Test(listen, who_has_not_heard_all_of_it_is_not_asked_to)
     write_fails(&s, 1, 100, CLASS_MACHINE);
     cr_assert_not(said(&s, " stop "), "%s", str_text(&s.log));
     cr_assert_eq(rdzv_state(s.st), RDZV_SAVING, "%s", rdzv_why(s.st));
+    story_end(&s);
+}
+
+/* The first n say each 10 s that their store takes nothing, as of a disk that is full. */
+static void they_wait(struct story *s, int n, int seconds)
+{
+    for (int i = 0; i < seconds; i++) {
+        they_live_on(s, 3, 1);
+        for (int w = 0; w < n && i % 10 == 9; w++) {
+            struct message m;
+            message_init(&m, MSG_SAVE_WAITS);
+            m.save_waits.step = 100;
+            text_copy(m.save_waits.why, sizeof m.save_waits.why, "no space left on the disk");
+            hear(s, w, &m);
+        }
+    }
+}
+
+/* They keep what they hold, and are in the ring that is formed for it. */
+static void the_newcomer_saves_it(struct story *s)
+{
+    for (int i = 0; i < 10 && !said(s, "send 2 stop"); i++)
+        they_live_on(s, 3, 1);
+    cr_assert(said(s, "send 2 stop"), "%s", str_text(&s->log));
+    for (int w = 0; w < 3; w++)
+        stopped(s, w, 100, 100);
+    cr_assert_eq(s->form.form.count, 3, "%s", str_text(&s->log));
+    for (int w = 0; w < 3; w++)
+        ready(s, w, 100);
+    for (int w = 0; w < 3; w++)
+        finished(s, w);
+    cr_assert_eq(rdzv_state(s->st), RDZV_SAVING, "%s", str_text(&s->log));
+    checkpointed(s, 2, 100, 2, 3, true);
+    for (int i = 0; i < 9 && !said(s, "send 2 save"); i++) {
+        they_wait(s, 2, 10);
+        if (said(s, "send 1,2 save"))
+            checkpointed(s, 2, 100, 1, 2, true);
+    }
+    cr_assert(said(s, "send 2 save"), "%s", str_text(&s->log));
+    checkpointed(s, 2, 100, 0, 1, true);
+    cr_assert(said(s, "send 2 publish"), "%s", str_text(&s->log));
+    published(s, 2, 100, true);
+    cr_assert_eq(s->ended, 0, "%s", str_text(&s->log));
+    story_end(s);
+}
+
+Test(listen, who_has_heard_of_the_last_step_saves_it_where_the_members_store_takes_nothing_for_30_s)
+{
+    for (int pods = 0; pods < 2; pods++) {
+        struct story s;
+        finish_in(&s, pods, 600 * RM_S, true);
+        they_wait(&s, 2, 35);
+        cr_assert_not(said(&s, " stop "), "it may be over: %s", str_text(&s.log));
+        the_newcomer_saves_it(&s);
+    }
+}
+
+Test(listen, it_does_so_before_a_run_ends_whose_patience_is_shorter)
+{
+    struct story s;
+    finish_in(&s, false, 20 * RM_S, true);
+    they_wait(&s, 1, 15);
+    the_newcomer_saves_it(&s);
+}
+
+Test(listen, while_a_member_has_not_said_that_it_cant_nobody_is_stopped_for_who_listens)
+{
+    struct story s;
+    finish_with_a_listener(&s, true);
+    they_wait(&s, 1, 90);
+    cr_assert_not(said(&s, " stop "), "%s", str_text(&s.log));
+    checkpointed(&s, 1, 100, 1, 2, true);
+    they_wait(&s, 1, 45);
+    cr_assert(said(&s, "send 1 save"), "its part goes to the other member: %s", str_text(&s.log));
+    cr_assert_not(said(&s, " stop "), "%s", str_text(&s.log));
     story_end(&s);
 }

@@ -232,7 +232,7 @@ Test(stuck, nor_for_one_that_cant_reach_the_one_in_the_ring)
 
 /* ---- the last step, which one alone does not write ---- */
 
-static void finish_three(struct story *s, bool pods)
+static void make_the_last_step(struct story *s, bool pods)
 {
     struct rdzv_settings settings = patient(2);
     settings.steps = 100;
@@ -244,50 +244,209 @@ static void finish_three(struct story *s, bool pods)
     for (int w = 0; w < 3; w++)
         finished(s, w);
     cr_assert_eq(rdzv_state(s->st), RDZV_SAVING, "%s", rdzv_why(s->st));
+}
+
+/* At first the store takes nothing from anybody. */
+static void finish_three(struct story *s, bool pods)
+{
+    make_the_last_step(s, pods);
     for (int w = 0; w < 3; w++)
         save_waits(s, w, 100);
 }
 
-static void others_write(struct story *s, int parts)
+/* All but that one (-1: all), in as many parts. */
+static void others_write(struct story *s, int broken, int parts)
 {
-    for (int w = 0; w < 2; w++)
-        checkpointed(s, w, 100, w, parts, true);
+    for (int w = 0, part = 0; w < 3; w++) {
+        if (w != broken)
+            checkpointed(s, w, 100, parts < 3 ? part++ : w, parts, true);
+    }
 }
 
-/* Worker 2 says so each 10 s; silent: its call does not return. */
-static void two_waits(struct story *s, int seconds, bool silent)
+/* It says so each 10 s; silent: its call does not return. */
+static void one_waits(struct story *s, int broken, int seconds, bool silent)
 {
     for (int i = 0; i < seconds && s->ended < 0; i++) {
         they_live_on(s, 3, 1);
         if (i % 10 == 9 && !silent)
-            save_waits(s, 2, 100);
+            save_waits(s, broken, 100);
     }
 }
 
-static void they_save_it(struct story *s)
+/* What they write takes a while, in which the pause of the one that can't is over. */
+static void they_save_it(struct story *s, int broken, bool silent)
 {
-    cr_assert(said(s, "send 0,1 save"), "%s", str_text(&s->log));
-    others_write(s, 2);
-    cr_assert(said(s, "send 0 publish"), "%s", str_text(&s->log));
-    published(s, 0, 100, true);
+    int publisher = broken == 0;
+    cr_assert(said(s, broken ? "send 0,1 save" : "send 1,2 save"), "%s", str_text(&s->log));
+    one_waits(s, broken, 40, silent);
+    others_write(s, broken, 2);
+    cr_assert(said(s, publisher ? "send 1 publish" : "send 0 publish"), "%s", str_text(&s->log));
+    published(s, publisher, 100, true);
     cr_assert_eq(s->ended, 0, "%s", str_text(&s->log));
     story_end(s);
 }
 
 Test(stuck, the_part_of_one_whose_store_alone_takes_nothing_for_30_s_goes_to_the_others)
 {
+    for (int i = 0; i < 4; i++) {
+        struct story s;
+        int broken = i / 2 * 2;
+        finish_three(&s, i % 2);
+        one_waits(&s, broken, 100, false);
+        others_write(&s, broken, 3);
+        forget(&s);
+        one_waits(&s, broken, 25, false);
+        cr_assert_not(said(&s, " save"), "it may be over for this one, too: %s", str_text(&s.log));
+        one_waits(&s, broken, 6, false);
+        save_waits(&s, broken, 100);
+        they_save_it(&s, broken, false);
+    }
+}
+
+/* All parts that are written would be void if the step were cut anew. */
+Test(stuck, what_others_wrote_long_ago_is_no_reason_to_hand_on_what_fails_once)
+{
+    for (int pods = 0; pods < 2; pods++) {
+        struct story s;
+        make_the_last_step(&s, pods);
+        others_write(&s, 2, 3);
+        forget(&s);
+        they_live_on(&s, 3, 300);
+        save_waits(&s, 2, 100);
+        they_live_on(&s, 3, 10);
+        save_waits(&s, 2, 100);
+        cr_assert_not(said(&s, " save"), "%s", str_text(&s.log));
+        checkpointed(&s, 2, 100, 2, 3, true);
+        cr_assert(said(&s, "send 0 publish"), "%s", str_text(&s.log));
+        they_live_on(&s, 3, 10);
+        save_waits(&s, 0, 100);
+        cr_assert_eq(times_said(&s, " publish"), 1, "%s", str_text(&s.log));
+        published(&s, 0, 100, true);
+        cr_assert_eq(s.ended, 0, "%s", str_text(&s.log));
+        story_end(&s);
+    }
+}
+
+/* All parts that are missing in the newest cut are those of 0 and 1, whichever of them is in it. */
+static void two_writes_whatever_it_is_told(struct story *s)
+{
+    if (said(s, "send 0,2 save") || said(s, "send 1,2 save"))
+        checkpointed(s, 2, 100, 1, 2, true);
+    if (said(s, "send 2 save"))
+        checkpointed(s, 2, 100, 0, 1, true);
+}
+
+Test(stuck, two_whose_stores_take_nothing_do_not_hand_it_to_each_other)
+{
     for (int pods = 0; pods < 2; pods++) {
         struct story s;
         finish_three(&s, pods);
-        two_waits(&s, 100, false);
-        others_write(&s, 3);
-        forget(&s);
-        two_waits(&s, 25, false);
-        cr_assert_not(said(&s, " save"), "it may be over for this one, too: %s", str_text(&s.log));
-        two_waits(&s, 6, false);
-        save_waits(&s, 2, 100);
-        they_save_it(&s);
+        checkpointed(&s, 2, 100, 2, 3, true);
+        for (int i = 0; i < 12 && !said(&s, " publish"); i++) {
+            they_live_on(&s, 3, 10);
+            for (int w = 0; w < 2; w++)
+                save_waits(&s, w, 100);
+            two_writes_whatever_it_is_told(&s);
+        }
+        cr_assert_eq(times_said(&s, " save "), 3, "%s", str_text(&s.log));
+        cr_assert(said(&s, "send 2 publish"), "%s", str_text(&s.log));
+        published(&s, 2, 100, true);
+        cr_assert_eq(s.ended, 0, "%s", str_text(&s.log));
+        story_end(&s);
     }
+}
+
+Test(stuck, what_it_said_of_its_part_says_nothing_of_what_it_publishes)
+{
+    struct story s;
+    make_the_last_step(&s, false);
+    others_write(&s, 0, 3);
+    they_live_on(&s, 3, 300);
+    save_waits(&s, 0, 100);
+    they_live_on(&s, 3, 25);
+    others_write(&s, -1, 3);
+    cr_assert(said(&s, "send 0 publish"), "%s", str_text(&s.log));
+    one_waits(&s, 0, 20, false);
+    cr_assert_eq(times_said(&s, " publish"), 1, "%s", str_text(&s.log));
+    one_waits(&s, 0, 20, false);
+    cr_assert(said(&s, "send 1 publish"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* Neither before it said so first, nor after it. */
+Test(stuck, a_pause_of_the_coordinator_itself_is_none_of_those_30_s)
+{
+    for (int said_before = 0; said_before < 2; said_before++) {
+        struct story s;
+        make_the_last_step(&s, true);
+        one_waits(&s, 2, 100, !said_before);
+        others_write(&s, 2, 3);
+        forget(&s);
+        if (!said_before) {
+            they_live_on(&s, 3, 100);
+            save_waits(&s, 2, 100);
+        }
+        sleep_through(&s, 40 * RM_S);
+        save_waits(&s, 2, 100);
+        cr_assert_not(said(&s, " save"), "%s", str_text(&s.log));
+        one_waits(&s, 2, 40, false);
+        cr_assert(said(&s, "send 0,1 save"), "%s", str_text(&s.log));
+        story_end(&s);
+    }
+}
+
+Test(stuck, nor_does_a_publisher_whose_store_alone_takes_nothing_hold_it_up)
+{
+    for (int pods = 0; pods < 2; pods++) {
+        struct story s;
+        finish_three(&s, pods);
+        others_write(&s, -1, 3);
+        cr_assert(said(&s, "send 0 publish"), "%s", str_text(&s.log));
+        one_waits(&s, 0, 25, false);
+        cr_assert_eq(times_said(&s, " publish"), 1, "it may be over: %s", str_text(&s.log));
+        one_waits(&s, 0, 20, false);
+        cr_assert(said(&s, "send 1 publish"), "%s", str_text(&s.log));
+        published(&s, 1, 100, true);
+        cr_assert_eq(s.ended, 0, "%s", str_text(&s.log));
+        story_end(&s);
+    }
+}
+
+/* Each of them keeps what it was to publish, and tries on. */
+Test(stuck, where_no_publisher_can_each_is_asked_once)
+{
+    for (int pods = 0; pods < 2; pods++) {
+        struct story s;
+        finish_three(&s, pods);
+        others_write(&s, -1, 3);
+        for (int i = 0; i < 70 && s.ended < 0; i++) {
+            they_live_on(&s, 3, 10);
+            for (int w = 0; w < 3 && s.ended < 0; w++)
+                save_waits(&s, w, 100);
+        }
+        for (int w = 0; w < 3; w++)
+            cr_assert(said(&s, (const char *[]){"send 0 publish", "send 1 publish", "send 2 publish"}[w]));
+        cr_assert_eq(times_said(&s, " publish"), 3, "%s", str_text(&s.log));
+        cr_assert_eq(s.ended, pods ? -1 : 4, "%s", str_text(&s.log));
+        story_end(&s);
+    }
+}
+
+/* It was named just before the patience with the store was over. */
+Test(stuck, nor_does_a_run_end_for_a_publisher_that_waits_where_another_one_may_publish)
+{
+    struct story s;
+    finish_three(&s, false);
+    one_waits(&s, 0, 580, false);
+    cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
+    others_write(&s, -1, 3);
+    cr_assert(said(&s, "send 0 publish"), "%s", str_text(&s.log));
+    one_waits(&s, 0, 25, false);
+    cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
+    cr_assert(said(&s, "send 1 publish"), "%s", str_text(&s.log));
+    published(&s, 1, 100, true);
+    cr_assert_eq(s.ended, 0, "%s", str_text(&s.log));
+    story_end(&s);
 }
 
 Test(stuck, while_the_store_takes_nothing_from_anybody_all_wait)
@@ -297,7 +456,7 @@ Test(stuck, while_the_store_takes_nothing_from_anybody_all_wait)
         finish_three(&s, pods);
         forget(&s);
         for (int i = 0; i < 50; i++) {
-            two_waits(&s, 10, false);
+            one_waits(&s, 2, 10, false);
             save_waits(&s, 0, 100);
             save_waits(&s, 1, 100);
         }
@@ -311,24 +470,23 @@ Test(stuck, a_run_whose_store_is_back_for_others_does_not_end_for_one_whose_call
 {
     struct story s;
     finish_three(&s, false);
-    two_waits(&s, 100, true);
-    others_write(&s, 3);
+    one_waits(&s, 2, 100, true);
+    others_write(&s, 2, 3);
     forget(&s);
-    two_waits(&s, 490, true);
+    one_waits(&s, 2, 490, true);
     cr_assert_not(said(&s, " save"), "its patience is not over: %s", str_text(&s.log));
-    two_waits(&s, 15, true);
+    one_waits(&s, 2, 15, true);
     cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
-    they_save_it(&s);
+    they_save_it(&s, 2, true);
 }
 
 Test(stuck, nor_for_a_publisher_whose_call_does_not_return)
 {
     struct story s;
     finish_three(&s, false);
-    others_write(&s, 3);
-    checkpointed(&s, 2, 100, 2, 3, true);
+    others_write(&s, -1, 3);
     cr_assert(said(&s, "send 0 publish"), "%s", str_text(&s.log));
-    two_waits(&s, 605, true);
+    one_waits(&s, 2, 605, true);
     cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
     cr_assert(said(&s, "send 1 publish"), "%s", str_text(&s.log));
     published(&s, 1, 100, true);
@@ -341,8 +499,8 @@ Test(stuck, but_it_ends_as_the_store_does_not_take_what_the_others_write_then)
 {
     struct story s;
     finish_three(&s, false);
-    others_write(&s, 3);
-    two_waits(&s, 605, true);
+    others_write(&s, 2, 3);
+    one_waits(&s, 2, 605, true);
     cr_assert(said(&s, "send 0,1 save"), "%s", str_text(&s.log));
     save_waits(&s, 2, 100);
     cr_assert_eq(s.ended, -1, "nobody waits for this one: %s", str_text(&s.log));
