@@ -19,6 +19,7 @@ static size_t drain(int fd)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct transfer_source *source;
+    static struct abort_flag closing; /* never set: what ends a wait here is that the receiver is gone */
     const struct model_layout *layout;
     struct state *state = fuzz_state(&layout);
     struct handshake_claim claim = {.purpose = HANDSHAKE_TRANSFER};
@@ -26,7 +27,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int fds[2];
     if (!source) {
         fuzz_state_fill(state);
-        if (transfer_source_open(&source, state, layout->tensors, &err) < 0)
+        if (abort_flag_init(&closing, &err) < 0 ||
+            transfer_source_open(&source, state, layout->tensors, &err) < 0)
             fuzz_broken(err.text);
         transfer_allow(source, true);
     }
@@ -35,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size && write(fds[0], data, size) != (ssize_t)size)
         fuzz_broken("a request fits a socket");
     shutdown(fds[0], SHUT_WR);
-    transfer_serve(source, fds[1], &claim, NULL);
+    transfer_serve(source, fds[1], &claim, &closing);
     close(fds[1]);
     size_t most = (size_t)(3 * 4 * layout->parameters) + 4096;
     if (drain(fds[0]) > most)
