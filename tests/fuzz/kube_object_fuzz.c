@@ -72,6 +72,7 @@ static struct op_plan *plan_of(struct cluster *cluster)
         .coordinator = cluster->answers ? &cluster->coordinator : NULL,
         .answered_ms = cluster->answers ? 1790000000000 : 0,
         .memo = &cluster->memo,
+        .chance = "chancechancechan",
         .now_ms = 1790000001000,
         .settings = {.worker_image = "worker", .operator_namespace = "system", .network_policies = true},
     };
