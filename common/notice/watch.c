@@ -580,6 +580,21 @@ static void answer_topic(struct watch *w, struct watch_slot *s, const struct wat
     s->at = now + (renews ? 0 : quick ? at_once : row->every);
 }
 
+/* Moments that are told again a little sooner are no news each; but together they may be, as may the order in
+ * which two causes come. */
+static void show_what_changed(struct watch *w, int64_t before)
+{
+    const struct notice *first = notices_first(&w->notices);
+    if (w->revision == before && notice_change(w->shows ? &w->shown : NULL, first) != NOTICE_SAME)
+        w->revision++;
+    if (w->revision == before)
+        return;
+    w->shows = first != NULL;
+    if (first)
+        w->shown = *first;
+    RM_ASSERT(w->shows == (w->notices.count > 0), "%d notices come to nothing", w->notices.count);
+}
+
 void watch_answer(struct watch *w, int slot, const struct watch_answer *answer, rm_time now,
                   char say[WATCH_SAY_MAX])
 {
@@ -598,5 +613,6 @@ void watch_answer(struct watch *w, int slot, const struct watch_answer *answer, 
         answer_look(w, answer, now, say);
     else
         answer_topic(w, s, answer, now, say);
+    show_what_changed(w, revision);
     repeats_thin(w->revision == revision ? &w->troubles : &w->words, now, say, WATCH_SAY_MAX);
 }

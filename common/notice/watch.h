@@ -78,9 +78,11 @@ struct watch {
     int looked;                     /* rounds of all clouds without an answer */
     struct repeats troubles, words; /* what was said of either; notices have room of their own */
     struct notices notices;
-    bool skewed;      /* by the newest Date this machine's clock is wrong, and that was said */
-    bool complete;    /* of each question there was an answer to rely on: what is not known is not so */
-    int64_t revision; /* grows with each change of the notices, and with the first complete word */
+    bool shows;          /* they came to something when the revision grew last: */
+    struct notice shown; /* this */
+    bool skewed;         /* by the newest Date this machine's clock is wrong, and that was said */
+    bool complete;       /* of each question there was an answer to rely on: what is not known is not so */
+    int64_t revision;    /* grows with each change of the notices, and with the first complete word */
 };
 
 /* revision: what it begins with, so that who asks a new watcher with an older one's does not wait. */

@@ -206,10 +206,10 @@ def is_piece(request):
 
 
 def test_all_who_leave_in_less_time_than_saving_takes_say_so_and_the_checkpoint_before_stands(pods, bucket, s3_proxy):
-    group = pods(endpoint=s3_proxy.endpoint, steps=10 ** 9, every_steps=20)
+    group = pods(endpoint=s3_proxy.endpoint, steps=10 ** 9, every_steps=3000)  # rarely enough that nobody waits for the save before, and can't stop
     # a piece takes 40 pauses to the store: 4.4 s, and half of the grace is there for the stop
     s3_proxy.script = faults.Always("slow", is_piece, pause_s=0.11)
-    workers = [group.worker(i, grace=4) for i in range(2)]
+    workers = [group.worker(i, grace=6) for i in range(2)]
     coordinator = group.coordinator()
     group.ring((0, 1), (1, 1))
     group.until(lambda s: s["checkpoint"], "saving has been measured")

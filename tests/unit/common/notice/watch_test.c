@@ -409,6 +409,29 @@ Test(watch, azure_is_asked_every_second_and_its_own_name_counts, .init = arrange
     cr_assert_null(known());
 }
 
+#define PREEMPT(before)                                                                                      \
+    "{\"DocumentIncarnation\":1,\"Events\":[{\"EventId\":\"E-2\",\"EventType\":\"Preempt\",\"Resources\":["  \
+    "\"gpu_3\"],\"EventStatus\":\"Scheduled\",\"NotBefore\":\"Fri, 15 Jan 2027 " before " GMT\"}]}"
+
+Test(watch, a_moment_that_comes_nearer_by_a_second_each_time_is_told_once_it_is_seconds_nearer,
+     .init = arrange)
+{
+    static const char *const answers[] = {PREEMPT("12:00:28"), PREEMPT("12:00:26"), PREEMPT("12:00:24")};
+    be_azure(); /* whose own clock stands still here, while each question comes a second later */
+    hears(0, 200, PREEMPT("12:00:30"));
+    int64_t told = w.revision;
+    rm_time first = known()->until;
+    asks();
+    hears(0, 200, answers[0]);
+    cr_assert_eq(w.revision, told, "a second is no news");
+    for (int i = 1; i < 3; i++) {
+        asks();
+        hears(0, 200, answers[i]);
+    }
+    cr_assert_eq(known()->until, first - 3 * RM_S);
+    cr_assert_eq(w.revision, told + 1, "three are, and who waits for news is told");
+}
+
 #define REBOOT(status, before)                                                                               \
     "{\"DocumentIncarnation\":1,\"Events\":[{\"EventId\":\"E-1\",\"EventType\":\"Reboot\","                  \
     "\"Resources\":[\"gpu_3\"],\"EventStatus\":\"" status "\",\"NotBefore\":\"" before "\"}]}"
