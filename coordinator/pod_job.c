@@ -14,10 +14,10 @@
 #include "common/storage/checkpoint/place.h"
 #include "common/storage/checkpoint/remote_data.h"
 #include "common/storage/checkpoint/tokenizer_file.h"
+#include "common/storage/data/arrival.h"
 #include "common/storage/data/corpus.h"
 
 static const rm_time pause_least = RM_S, pause_most = 30 * RM_S;
-static const rm_time data_settle = 30 * RM_S;
 
 struct pod_job {
     struct loop *loop;
@@ -31,12 +31,8 @@ struct pod_job {
     struct job_spec spec;
     struct owner *owner;
     struct object_store *checkpoints;
-    bool found; /* a checkpoint to go on from */
-    /* Data that come while they are waited for: as much as there was at the last looks, since then; none that
-     * are waited for: there was never nothing. */
-    bool data_come;
-    struct remote_amount came;
-    rm_time came_at;
+    bool found;             /* a checkpoint to go on from */
+    struct arrival arrival; /* of the data */
     bool complete;
     struct checkpoint_entry newest;
     struct manifest manifest;
@@ -150,39 +146,31 @@ static int open_corpus(struct pod_job *j, struct remote_data *data, struct corpu
     return -1;
 }
 
-/* Before anything is trained somebody may be about to upload it, as a bucket may be made after its job. Of
- * files that come one by one the first are not the data: they have come once there are no more for a while.
- */
+/* It waits, and says what a person may do meanwhile. */
+static int wait_on(struct error *err)
+{
+    err_person(err);
+    return err_class(err, CLASS_PASSING);
+}
+
+/* Before anything is trained somebody may be about to upload it, as a bucket may be made after its job. */
 static int wait_for_data(struct pod_job *j, const struct remote_data *data, struct error *err)
 {
-    struct remote_amount there = remote_data_amount(data);
-    bool more = there.files != j->came.files || there.bytes != j->came.bytes;
-    j->data_come = j->data_come || !there.files;
-    if (!j->data_come || (there.files && !more && clock_now() - j->came_at >= data_settle))
+    struct arrival_amount there = remote_data_amount(data);
+    if (arrival_is_over(&j->arrival, there, clock_now()))
         return 0;
-    if (more)
-        j->came_at = clock_now();
-    j->came = there;
     if (there.files)
         err_set(err, ERR_DATA,
                 "spec.trainer.data: %" PRId64
                 " files have come to %.100s: it begins once there are no more for "
-                "30 s; suspend the job where more are to follow later",
-                there.files, j->spec.data.uri);
+                "%d s; suspend the job where more are to follow later",
+                there.files, j->spec.data.uri, (int)(ARRIVAL_SETTLES / RM_S));
     else
         err_set(err, ERR_DATA,
                 "spec.trainer.data: there is nothing under %.100s: suspend the job, upload all of its data "
                 "there, and resume it",
                 j->spec.data.uri);
-    err_person(err);
-    return err_class(err, CLASS_PASSING);
-}
-
-/* What came may not be all, whatever is wrong with it. */
-static int too_early(struct error *err)
-{
-    err_person(err);
-    return err_class(err, CLASS_PASSING);
+    return wait_on(err);
 }
 
 /* The listing that the checkpoint found was trained on, if it is one; else that of now, kept from here on. */
@@ -201,8 +189,8 @@ static int settle_listing(struct pod_job *j, struct remote_data *data, struct er
     if (!j->found && wait_for_data(j, data, err) < 0)
         return -1;
     if (open_corpus(j, data, &corpus, err) < 0)
-        return j->data_come ? too_early(err) : -1;
-    j->spec.data.format = (enum job_data_format)corpus_format(corpus); /* what Auto means here */
+        return j->arrival.awaited && err->code == ERR_DATA ? wait_on(err) : -1; /* it may not be all */
+    j->spec.data.format = (enum job_data_format)corpus_format(corpus);          /* what Auto means here */
     int status = kept ? 0 : remote_data_keep(data, j->checkpoints, corpus, sha256, err);
     corpus_free(corpus);
     if (status == 0)

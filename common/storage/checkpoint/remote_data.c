@@ -45,9 +45,9 @@ void remote_data_free(struct remote_data *d)
     free(d);
 }
 
-struct remote_amount remote_data_amount(const struct remote_data *d)
+struct arrival_amount remote_data_amount(const struct remote_data *d)
 {
-    struct remote_amount amount = {.files = d->listing.count};
+    struct arrival_amount amount = {.files = d->listing.count};
     for (int64_t i = 0; i < d->listing.count; i++)
         amount.bytes += d->listing.file[i].bytes;
     return amount;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "common/job/spec.h"
+#include "common/storage/data/arrival.h"
 #include "common/storage/data/corpus.h"
 #include "common/storage/data/listing.h"
 #include "common/storage/object/object.h"
@@ -16,10 +17,7 @@ struct remote_data;
 int remote_data_open(struct remote_data **ret, const struct job_spec *spec, struct error *err);
 void remote_data_free(struct remote_data *data); /* NULL is fine */
 /* How much lies there. */
-struct remote_amount {
-    int64_t files, bytes;
-};
-struct remote_amount remote_data_amount(const struct remote_data *data);
+struct arrival_amount remote_data_amount(const struct remote_data *data);
 
 /* Takes the listing kept beside the checkpoints under this hash, after comparing it with what is there now:
  * ERR_DATA names the file that is gone or has changed. ERR_NOT_FOUND: there is none; that of now stays. */
