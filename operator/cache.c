@@ -168,16 +168,6 @@ static void put_around(struct cache *cache, enum op_resource resource, const str
     entry->mark = cache->marks[resource];
 }
 
-/* The name of what that stands for. */
-static enum op_resource name_applied(const char *job, enum op_applied which, char out[OP_NAME_MAX])
-{
-    static void (*const name[OP_APPLIED])(const char *, char[OP_NAME_MAX]) = {
-        name_service, name_budget, name_policy_worker, name_policy_coordinator};
-    static const enum op_resource resource[OP_APPLIED] = {OP_SERVICES, OP_BUDGETS, OP_POLICIES, OP_POLICIES};
-    name[which](job, out);
-    return resource[which];
-}
-
 static const struct around_entry *find_own(const struct cache *cache, enum op_resource resource,
                                            const struct job_entry *job, const char *name)
 {
@@ -199,8 +189,10 @@ void cache_recall_applied(const struct cache *cache, struct job_entry *job)
 {
     for (int i = 0; i < OP_APPLIED; i++) {
         char name[OP_NAME_MAX];
-        enum op_resource resource = name_applied(job->view.name, (enum op_applied)i, name);
-        const struct around_entry *entry = job->memo.applied[i] ? NULL : find_own(cache, resource, job, name);
+        if (job->memo.applied[i])
+            continue;
+        enum op_resource resource = op_applied_name(job->view.name, (enum op_applied)i, name);
+        const struct around_entry *entry = find_own(cache, resource, job, name);
         if (entry)
             job->memo.applied[i] = entry->applied;
     }
@@ -250,7 +242,7 @@ static void look_for_applied(void *ctx, const char *key, void *value)
     char name[OP_NAME_MAX];
     (void)key;
     for (int i = 0; i < OP_APPLIED; i++)
-        if (name_applied(job->view.name, (enum op_applied)i, name) == sweep->resource)
+        if (op_applied_name(job->view.name, (enum op_applied)i, name) == sweep->resource)
             look_for(sweep, job, (enum op_applied)i, name);
 }
 

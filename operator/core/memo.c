@@ -14,17 +14,29 @@ uint64_t op_body_hash(const struct str *body)
     return hash ? hash : 1;
 }
 
+enum op_resource op_applied_name(const char *job, enum op_applied which, char out[OP_NAME_MAX])
+{
+    static void (*const name[OP_APPLIED])(const char *, char[OP_NAME_MAX]) = {
+        name_service, name_budget, name_policy_worker, name_policy_coordinator};
+    static const enum op_resource resource[OP_APPLIED] = {OP_SERVICES, OP_BUDGETS, OP_POLICIES, OP_POLICIES};
+    RM_ASSERT((unsigned)which < OP_APPLIED, "%d is applied of job %s", (int)which, job);
+    name[which](job, out);
+    return resource[which];
+}
+
 /* What an APPLY stands for in memo.applied. */
 static enum op_applied applied_of(const struct job_view *job, const struct op_action *action)
 {
     char name[OP_NAME_MAX];
+    int which = 0;
     RM_ASSERT(action->kind == OP_APPLY, "%s %s is applied", op_kind_name(action->kind), action->name);
-    if (action->resource == OP_SERVICES)
-        return OP_APPLIED_SERVICE;
-    if (action->resource == OP_BUDGETS)
-        return OP_APPLIED_BUDGET;
-    name_policy_worker(job->name, name);
-    return strcmp(action->name, name) == 0 ? OP_APPLIED_WORKERS : OP_APPLIED_COORDINATOR;
+    while (which < OP_APPLIED &&
+           (op_applied_name(job->name, (enum op_applied)which, name) != action->resource ||
+            strcmp(name, action->name) != 0))
+        which++;
+    RM_ASSERT(which < OP_APPLIED, "%s %s is applied, and is none of the %d",
+              op_resource_name(action->resource), action->name, (int)OP_APPLIED);
+    return (enum op_applied)which;
 }
 
 /* "create pods": what a refusal is remembered by, and a success of the same kind forgotten. */

@@ -91,6 +91,9 @@ const char *op_kind_name(enum op_kind kind);
 /* The name is that of the API's paths: "pods". */
 const char *op_resource_name(enum op_resource resource);
 
+/* What that of memo.applied is, and its name. */
+enum op_resource op_applied_name(const char *job, enum op_applied which, char out[OP_NAME_MAX]);
+
 /* The shell's words to the memo about an action: it was done (true: it had been refused, and the status says
  * so still); it was refused (code 0: no answer). */
 bool op_memo_done(struct op_memo *memo, const struct job_view *job, const struct op_action *action);
