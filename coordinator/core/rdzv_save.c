@@ -104,10 +104,10 @@ void rdzv_checkpointed(const struct turn *turn, struct rdzv_worker *w, const str
     keep_digest(st, c, w);
     keep_fingerprint(st, c, w);
     rdzv_slice_is_in(st, w, m->step, !c->in[m->part]);
-    if (!c->in[m->part])
+    if (!c->in[m->part]) {
         rdzv_save_is_taken(turn, w);
-    if (!c->in[m->part])
         c->have++;
+    }
     c->in[m->part] = true;
     RM_ASSERT(c->have <= c->parts, "%d of %d parts of step %" PRId64, c->have, c->parts, m->step);
     if (m->damaged)
