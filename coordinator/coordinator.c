@@ -455,6 +455,7 @@ static int http_status(struct coordinator *c, const struct ws_get *get, struct s
         return 0;
     }
     struct history_terms terms = terms_of(c);
+    terms.told = query.told;
     history_print_status(c->history, c->rdzv, &terms, loop_now(c->loop), body);
     return 200;
 }

@@ -1,4 +1,5 @@
-/* Asks one job's coordinator for its status, again and again: GET http://IP:7070/v1/status?after=REVISION.
+/* Asks one job's coordinator for its status, again and again:
+ * GET http://IP:7070/v1/status?after=REVISION&told=SEQUENCE.
  *
  * The answer waits at the coordinator until something changes (up to 25 s). What comes is a tenant's word: no
  * redirects, 64 KiB at most, of the right job and term or it is dropped. Two questions lie at least half a
@@ -9,12 +10,14 @@
 #include "common/kube/bucket.h"
 #include "common/loop/loop.h"
 #include "common/net/http.h"
+#include "operator/answers.h"
 #include "operator/core/plan.h"
 
 struct poller_options {
     struct http *http;
-    struct bucket *pace; /* of the questions of all pollers together, in a line; NULL: there is none */
-    int port;            /* of all coordinators; 0: OP_COORDINATOR_PORT */
+    struct answers *answers; /* the line in which those of all pollers are read */
+    struct bucket *pace;     /* of the questions of all pollers together, in a line; NULL: there is none */
+    int port;                /* of all coordinators; 0: OP_COORDINATOR_PORT */
     /* A new answer; view is the caller's to free. */
     void (*told)(void *ctx, struct coordinator_view *view);
     /* A question that was asked then got no answer. NULL: nobody listens. */
@@ -34,6 +37,8 @@ void poller_ask(struct poller *poller, const char *job, const char *ip, int term
  * was said last, before all who stand in line. Behind such a word nothing is said as "relieve=", which takes
  * it back. */
 void poller_say(struct poller *poller, const char *relief);
+/* The newest of that term's events that need not come again; older coordinators give them all the same. */
+void poller_told(struct poller *poller, int term, int64_t sequence);
 /* When the first question was asked since which none was answered, whatever was said anew meanwhile; 0: none
  * is without an answer, though the next one may be due. NULL: 0. */
 rm_time poller_in_vain_since(const struct poller *poller);

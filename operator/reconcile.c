@@ -34,6 +34,8 @@ struct reconciler {
     struct reconciler_options options;
     struct queue queue;
     struct loop_timer *timer;
+    struct loop_bell *more;  /* is due at once: it is looked at in the next turn */
+    struct answers *answers; /* of coordinators, that are not read yet */
     struct status_paces paces;
     struct op_trials trials;
     int asked;            /* coordinators that are asked, */
@@ -67,7 +69,11 @@ static void arm_timer(struct reconciler *r)
 {
     bool full = r->queue.in_work >= IN_WORK_MAX;
     bool rests = !r->started || r->stopped || full;
-    loop_timer_set(r->timer, rests ? RM_NEVER : queue_next(&r->queue));
+    rm_time next = rests ? RM_NEVER : queue_next(&r->queue);
+    bool due = next <= loop_now(r->options.loop);
+    loop_timer_set(r->timer, due ? RM_NEVER : next);
+    if (due)
+        loop_wake(r->more);
 }
 
 static void want(struct reconciler *r, struct job_entry *job, rm_time when)
@@ -149,6 +155,7 @@ static void ask_coordinator(struct reconcile_state *state, const struct op_plan 
     char identity[OP_NAME_MAX];
     name_identity(job->view.name, job->view.uid, identity);
     struct poller_options options = {.http = r->options.http[r->pollers % r->options.https],
+                                     .answers = r->answers,
                                      .pace = &r->asking,
                                      .port = r->options.coordinator_port,
                                      .told = coordinator_told,
@@ -241,6 +248,9 @@ static void tell_events(struct reconciler *r, struct job_entry *job, const struc
         recorder_tell(r->options.recorder, &note);
     }
     op_memo_told(&job->memo, plan);
+    const struct reconcile_state *state = job->reconcile_state;
+    if (state && state->poller)
+        poller_told(state->poller, plan->told_term, plan->told_sequence);
     if (job->coordinator && job->coordinator->events_count && !has_more_to_tell(job))
         coordinator_forget_events(&job->coordinator);
 }
@@ -289,6 +299,8 @@ static void done_well(struct reconciler *r, struct reconcile_state *state, const
         queue_add(&r->queue, &job->item, state->look_due);
     if (state->status_due) { /* events follow the status that they belong to */
         queue_add(&r->queue, &job->item, state->status_due);
+        if (!plan->events_count)
+            tell_events(r, job, plan); /* and what is none for people is known */
         return;
     }
     if (result->writes && plan->change != OP_SAME)
@@ -456,11 +468,13 @@ static void take_up(struct reconciler *r, struct job_entry *job)
     queue_done(&r->queue, &job->item);
 }
 
-static void timer_fired(void *ctx)
+/* A portion of them, so that whoever asks something else waits for no more. */
+static void take_some(void *ctx)
 {
     struct reconciler *r = ctx;
     struct queue_item *item;
-    while (r->started && !r->stopped && r->queue.in_work < IN_WORK_MAX &&
+    rm_time until = clock_now() + ANSWERS_PORTION;
+    while (r->started && !r->stopped && r->queue.in_work < IN_WORK_MAX && clock_now() < until &&
            (item = queue_take(&r->queue, loop_now(r->options.loop))))
         take_up(r, (struct job_entry *)item);
     arm_timer(r);
@@ -539,7 +553,9 @@ int reconciler_open(struct reconciler **ret, const struct reconciler_options *op
     r->asked_most = descriptors_beside(FILES_KEPT);
     r->asking = bucket_init(questions_per_second, questions_at_once, loop_now(options->loop));
     r->paces = status_paces_init(loop_now(options->loop));
-    if (loop_timer_open(&r->timer, options->loop, timer_fired, r, err) < 0) {
+    if (loop_timer_open(&r->timer, options->loop, take_some, r, err) < 0 ||
+        loop_bell_open(&r->more, options->loop, take_some, r, err) < 0 ||
+        answers_open(&r->answers, options->loop, err) < 0) {
         reconciler_free(r);
         return -1;
     }
@@ -565,6 +581,8 @@ void reconciler_free(struct reconciler *reconciler)
     if (!reconciler)
         return;
     table_each(&reconciler->options.cache->jobs, free_state, NULL);
+    answers_free(reconciler->answers);
+    loop_bell_free(reconciler->more);
     loop_timer_free(reconciler->timer);
     queue_clear(&reconciler->queue);
     free(reconciler);

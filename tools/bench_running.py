@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import resource
+import statistics
 import sys
 import time
 from pathlib import Path
@@ -141,13 +142,24 @@ def calm_until(condition, what, seconds=1800):
         time.sleep(1)
 
 
+def answer_s(it):
+    """How long the kubelet would wait for its word that it lives."""
+    begun = time.monotonic()
+    status, _ = it.operator.get("/healthz")
+    assert status == 200, f"/healthz answers with status {status}"
+    return time.monotonic() - begun
+
+
 def steady(it):
     """What a minute takes in which nothing happens but training."""
     before, asked, writes = cpu_s(it.pid), counts(it.cluster)["questions"], it.writes()
     begun = time.monotonic()
-    time.sleep(STEADY_S)
+    healthy = []
+    while time.monotonic() < begun + STEADY_S:
+        healthy.append(answer_s(it))
+        time.sleep(1)
     took = time.monotonic() - begun
-    return {"cpu": (cpu_s(it.pid) - before) / took, "questions": (counts(it.cluster)["questions"] - asked) / took, "writes": (it.writes() - writes) / took,
+    return {"healthy": healthy, "cpu": (cpu_s(it.pid) - before) / took, "questions": (counts(it.cluster)["questions"] - asked) / took, "writes": (it.writes() - writes) / took,
             "rss": memory_mib(it.pid, "VmRSS"), "peak": memory_mib(it.pid, "VmHWM"), "open": counts(it.cluster)["open"], "files": descriptors(it.pid)}
 
 
@@ -174,6 +186,7 @@ def measure(jobs, workers):
         ends.callback(it.stage.close)
         found = {"seeded": it.seeded}
         found["cached"], found["seen"] = it.start()
+        found["healthy_start"] = max(answer_s(it) for _ in range(5))
         found["start_peak"], found["start_writes"] = memory_mib(it.pid, "VmHWM"), it.writes()
         calm_until(lambda: it.operator.metric("jobs_in_work") < FEW_IN_WORK, "what a new operator writes is written")
         found.update(steady(it))
@@ -191,12 +204,14 @@ ROWS = [
     ("objects in etcd; GB", lambda f, jobs: f"{f['seeded']['objects']:,}; {f['seeded']['bytes'] / 1e9:.1f}"),
     ("from its start until all lists are there", lambda f, jobs: f"{f['cached']:.0f} s"),
     ("until each coordinator was asked", lambda f, jobs: f"{f['seen']:.0f} s"),
+    ("/healthz right behind that, longest of 5", lambda f, jobs: f"{1000 * f['healthy_start']:.0f} ms"),
     ("writes until then", lambda f, jobs: f"{f['start_writes']:.0f}"),
     ("most memory until then", lambda f, jobs: f"{f['start_peak']:.0f} MiB"),
     ("memory of the operator after a minute of training alone; a job", lambda f, jobs: f"{f['rss']:.0f} MiB; {1024 * f['rss'] / jobs:.0f} KiB"),
     ("connections to coordinators; descriptors, of so many", lambda f, jobs: f"{f['open']:,}; {f['files']:,}, {f['limit']:,}"),
     ("coordinators' answers a second", lambda f, jobs: f"{f['questions']:.0f}"),
     ("of a processor, of that an answer", lambda f, jobs: f"{100 * f['cpu']:.0f} %, {1e6 * f['cpu'] / f['questions']:.0f} us"),
+    ("/healthz, median and longest of a minute's", lambda f, jobs: f"{1000 * statistics.median(f['healthy']):.0f} ms, {1000 * max(f['healthy']):.0f} ms"),
     ("writes a second", lambda f, jobs: f"{f['writes']:.0f}"),
     ("most memory while the API server starts anew and all is listed again", lambda f, jobs: f"{f['listed_peak']:.0f} MiB"),
 ]

@@ -7,7 +7,7 @@ Run inside a test cluster's network by tools/bench_running.py:
                                                   job that the others are copies of, of that uid), and says at 127.0.0.1:7071 who asked
 
 The coordinators keep the rules of docs/coordinator-status.md: an answer comes as soon as `revision` is another one than was said, and after
-25 s at the latest; with training alone it grows each 5 s.
+25 s at the latest, with the events behind the one that is known; with training alone it grows each 5 s.
 """
 
 import asyncio
@@ -189,7 +189,7 @@ class Job:
     def news_in(self, now):
         return NEWS_EVERY_S * (1 - (now / NEWS_EVERY_S + self.phase) % 1)
 
-    def page(self, now):
+    def page(self, now, told):
         saves = int(now / SAVE_EVERY_S + self.phase)
         step = 100000 + int(now * 4)
         head = {"revision": self.revision(now), "job": self.identity, "name": self.name, "term": 1, "preparing": False, "state": "Training",
@@ -199,11 +199,11 @@ class Job:
                              "etaSeconds": (9000000 - step) / 4},
                 "goodput": {"ratio": 0.98, "productiveSeconds": 36000.0 + now, "checkpointSeconds": 12.0, "recoverySeconds": 13.0,
                             "waitingSeconds": 14.0, "reworkSeconds": 15.0}}
-        return json.dumps(head)[:-1].encode() + rest_of_page(self.workers, saves)
+        return json.dumps(head)[:-1].encode() + rest_of_page(self.workers, saves, max(0, min(EVENTS, saves + EVENTS - told)))
 
 
-@lru_cache(maxsize=64)
-def rest_of_page(workers, saves):
+@lru_cache(maxsize=256)
+def rest_of_page(workers, saves, events):
     """What is alike in all jobs that saved as often."""
     members = [{"worker": i, "attempt": 1} for i in range(workers)]
 
@@ -215,7 +215,7 @@ def rest_of_page(workers, saves):
             "storeWaiting": None, "fenced": True, "checkpointWaiting": None, "secondTransport": None, "failures": 0, "recoveries": 0,
             "lanesDealt": 0, "lastRecovery": None, "stepsRedone": {"announced": 0, "sudden": 0}, "result": None,
             "events": [{"sequence": saves + i + 1, "event": "checkpointSaved", "time": int(1000 * SAVE_EVERY_S) * (saves - EVENTS + i + 1),
-                        **save(saves + 100 - EVENTS + i + 1), "ms": 1234.5} for i in range(EVENTS)]}
+                        **save(saves + 100 - EVENTS + i + 1), "ms": 1234.5} for i in range(EVENTS - events, EVENTS)]}
     return b"," + json.dumps(rest)[1:].encode()
 
 
@@ -259,13 +259,14 @@ class Connection(asyncio.Protocol):
         office.questions += 1
         office.seen += job.asked == 0
         job.asked += 1
-        after = dict(pair.split("=") for pair in target.partition("?")[2].split("&") if pair).get("after")
+        asked = dict(pair.split("=") for pair in target.partition("?")[2].split("&") if pair)
+        after, told = asked.get("after"), int(asked.get("told", 0))
         wait = min(job.news_in(now), PATIENCE_S) if after == str(job.revision(now)) else 0
-        self.waiting = asyncio.get_running_loop().call_later(wait, self.answer)
+        self.waiting = asyncio.get_running_loop().call_later(wait, self.answer, told)
 
-    def answer(self):
+    def answer(self, told):
         self.waiting = None
-        body = self.job.page(time.time())
+        body = self.job.page(time.time(), told)
         self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
 
 

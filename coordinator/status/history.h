@@ -62,7 +62,8 @@ struct history_terms {
     const char *job;            /* what tells this job from others of its name */
     const char *checkpoint_uri; /* of the job */
     const char *waits_for;      /* said instead of the core's sentence, which has not begun; NULL: it has */
-    bool unfenced;              /* the store does not make sure that there is one owner of the checkpoints */
+    int64_t told; /* by its sequence, the newest event that who asks knows: no older one, nor that; 0: none */
+    bool unfenced; /* the store does not make sure that there is one owner of the checkpoints */
     const struct error *store_waits; /* why a store keeps it from beginning, or does not take its checkpoints
                                         as it is another's; NULL: none */
 };

@@ -272,13 +272,13 @@ static struct status_goodput goodput_of(const struct rdzv *st, rm_time now)
                                                [GOODPUT_REWORK] = (double)g.rework / RM_S}};
 }
 
-/* As far as it was kept; of `most` events. To be freed. */
-static struct js *events_of(const struct history *c, const char *checkpoint_uri, int most)
+/* As far as it was kept; of `most` events, and of those behind `told`. To be freed. */
+static struct js *events_of(const struct history *c, const char *checkpoint_uri, int most, int64_t told)
 {
     struct js *array = js_array();
-    int64_t first = c->events - most < 0 ? 0 : c->events - most;
-    for (int64_t n = first + 1; n <= c->events; n++) {
-        const struct history_event *e = &c->event[n % HISTORY_EVENTS];
+    int64_t first = c->events - most < told ? told : c->events - most;
+    for (int64_t n = first; n < c->events; n++) {
+        const struct history_event *e = &c->event[(n + 1) % HISTORY_EVENTS];
         struct js *o = js_object();
         js_set_int(o, event_key(EVENT_KEY_SEQUENCE), e->sequence);
         rdzv_set_tell(o, &e->tell, e->wall_ms, checkpoint_uri);
@@ -332,7 +332,7 @@ static void print_status(const struct history *c, const struct rdzv *st, const s
 {
     char uri[RDZV_URI_MAX], why[MSG_DETAIL_MAX];
     struct result_texts texts;
-    struct js *o = js_object(), *told = events_of(c, terms->checkpoint_uri, events);
+    struct js *o = js_object(), *told = events_of(c, terms->checkpoint_uri, events, terms->told);
     struct status_page page = {
         .revision = c->revision,
         .time = terms->wall_ms,

@@ -65,11 +65,13 @@ void query_read(const char *text, struct query *ret)
     *ret = (struct query){.after = -1};
     for (const char *at = text; at; at = strchr(at, '&') ? strchr(at, '&') + 1 : NULL) {
         int64_t number;
-        const char *after = value_of(at, QUESTION_AFTER), *stay = value_of(at, QUESTION_STAY),
-                   *relieve = value_of(at, QUESTION_RELIEVE), *deleted = value_of(at, QUESTION_DELETED),
-                   *will = value_of(at, QUESTION_WILL);
+        const char *after = value_of(at, QUESTION_AFTER), *told = value_of(at, QUESTION_TOLD),
+                   *stay = value_of(at, QUESTION_STAY), *relieve = value_of(at, QUESTION_RELIEVE),
+                   *deleted = value_of(at, QUESTION_DELETED), *will = value_of(at, QUESTION_WILL);
         if (after && (after = read_number(after, 18, &number)) && is_end(*after))
             ret->after = number;
+        if (told && (told = read_number(told, 18, &number)) && is_end(*told))
+            ret->told = number;
         if (stay && (stay = read_number(stay, 9, &number)) && is_end(*stay))
             ret->relief.stay = (int)number;
         if (relieve && read_relief(relieve, EASED_BY_MAY, &ret->relief))

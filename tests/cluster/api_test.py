@@ -3,6 +3,7 @@
 import hashlib
 import json
 import signal
+import time
 
 import control_plane
 import operator_rig as stage_rig
@@ -10,6 +11,7 @@ import processes
 import prometheus
 import pytest
 
+COORDINATOR_PORT = 7070
 AROUND = ["NetworkPolicy", "NetworkPolicy", "PodDisruptionBudget", "Secret", "Service"]
 
 
@@ -469,6 +471,32 @@ def test_a_job_that_nobody_can_read_stops_no_other(stage):
     processes.until(lambda: sum(name.startswith("gpt-w") for name in stage.pods("worker")) == 3, "the pods of the good job", 120)
     processes.until(lambda: sum(name.startswith("nul-w") for name in stage.pods("worker")) == 3, "the pods of the job with a NUL", 120)
     assert operator.until_logged("a list or watch failed", resource="trainingjobs")["why"].startswith("an object of trainingjobs is skipped")
+
+
+def test_of_its_coordinators_events_each_is_told_once_and_none_is_asked_for_again(stage, tmp_path):
+    """Of ten thousand coordinators that tell their last 64 each time a fifth of a processor would read nothing else."""
+    def saved(sequence, step):
+        return {"sequence": sequence, "time": 1000 * int(time.time()), "event": "checkpointSaved", "step": step, "uri": f"s3://bucket/run/step-{step:08d}",
+                "bytes": 1, "ms": 1.5}
+    stage.operator("--no-lease", "--coordinator-port", str(COORDINATOR_PORT))
+    stage.kubectl.apply(stage_rig.job("gpt"))
+    coordinator = stage_rig.PlayedCoordinator(stage, "gpt", tmp_path / "coordinator", COORDINATOR_PORT)
+    try:
+        for name in [*stage.until_pods("worker", 3), *stage.until_pods("coordinator", 1)]:
+            stage.run_pod(name)
+        coordinator.says(range(3), events=[saved(40, 50), saved(41, 100)])
+        processes.until(lambda: any("told=41" in question for question in coordinator.questions()), "two events were handed on", 120)
+        coordinator.says(range(3), events=[saved(42, 150)])
+        processes.until(lambda: any("told=42" in question for question in coordinator.questions()), "one more was handed on", 120)
+    finally:
+        coordinator.stop()
+    assert "told" not in coordinator.questions()[0]
+
+    def told():
+        events = [event for event in stage.kubectl.get("events.events.k8s.io") if event["reason"] == "CheckpointSaved"]
+        return sorted(event["note"].split("step ")[1].split()[0] for event in events)
+    processes.until(lambda: len(told()) >= 3, "all of them are events of the job", 120)
+    assert [step.strip(":,") for step in told()] == ["100", "150", "50"]
 
 
 def test_metrics_and_health_are_there_and_the_log_is_json(stage):

@@ -3,6 +3,7 @@
 import collections
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -268,7 +269,7 @@ class PlayedCoordinator:
         self.page.parent.mkdir(parents=True)
         stage.kubectl.cluster.start("coordinator", [sys.executable, "-m", "http.server", "--bind", address, "--directory", str(folder), str(port)])
 
-    def says(self, ring, eta_s=None):
+    def says(self, ring, eta_s=None, events=()):
         """ring: indices of workers, each with the pod that it has now."""
         attempts = self.stage.indices()
         members = [{"worker": index, "attempt": attempts[index][-1]} for index in ring]
@@ -280,10 +281,15 @@ class PlayedCoordinator:
                 "state": "Training" if members else "Gathering",
                 "ring": {"generation": self.generation, "size": len(members), "members": members}, "fenced": True,
                 "workers": [{**member, "phase": "training", "rank": rank} for rank, member in enumerate(members)],
-                "progress": {"step": 10, "steps": 5000, "etaSeconds": eta_s}}
+                "progress": {"step": 10, "steps": 5000, "etaSeconds": eta_s}, "events": list(events)}
         new = self.page.with_suffix(".new")
         new.write_text(json.dumps(page), encoding="utf-8")
         new.rename(self.page)
+
+    def questions(self):
+        """What stood behind the path of each, as far as it was asked."""
+        log = (self.stage.kubectl.cluster.logs / "coordinator.log").read_text(encoding="utf-8", errors="replace")
+        return re.findall(r'"GET /v1/status\??(\S*) HTTP', log)
 
     def stop(self):
         self.stage.kubectl.cluster.stop("coordinator")

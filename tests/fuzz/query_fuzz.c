@@ -9,7 +9,7 @@
 
 static void check(const struct query *q)
 {
-    if (q->after < -1 || q->relief.stay < 0)
+    if (q->after < -1 || q->told < 0 || q->relief.stay < 0)
         fuzz_broken("no number is negative");
     if (q->relief.count < 0 || q->relief.count > RDZV_EASED_MAX)
         fuzz_broken("there is room for the workers");
@@ -22,8 +22,8 @@ static void check(const struct query *q)
 
 static void check_same(const struct query *a, const struct query *b, const char *sentence)
 {
-    bool same = a->after == b->after && a->relieves == b->relieves && a->relief.stay == b->relief.stay &&
-                a->relief.count == b->relief.count;
+    bool same = a->after == b->after && a->told == b->told && a->relieves == b->relieves &&
+                a->relief.stay == b->relief.stay && a->relief.count == b->relief.count;
     for (int i = 0; same && i < a->relief.count; i++)
         same = a->relief.one[i].worker == b->relief.one[i].worker &&
                a->relief.one[i].attempt == b->relief.one[i].attempt &&
@@ -39,6 +39,8 @@ static void write(const struct query *q, struct str *out)
         [EASED_BY_MAY] = "relieve", [EASED_BY_DELETION] = "deleted", [EASED_BY_WILL] = "will"};
     if (q->after >= 0)
         str_addf(out, "after=%" PRId64 "&", q->after);
+    if (q->told)
+        str_addf(out, "told=%" PRId64 "&", q->told);
     if (q->relieves)
         str_addf(out, "relieve=&stay=%d", q->relief.stay);
     for (int i = 0; i < q->relief.count; i++) {
@@ -52,7 +54,7 @@ static void write(const struct query *q, struct str *out)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const bad[] = {"relieve=x", "deleted=1.", "stay=", "after=17x",
-                                      "relieve=2", "x=1",        ""};
+                                      "relieve=2", "told=x",     "x=1",   ""};
     struct query query, again;
     char *text = fuzz_text(data, size);
     struct str out = str_init(1 << 16);

@@ -24,6 +24,7 @@ enum { JOBS = 100, WORKERS = 8, MANY = 10000, EMPTY_MIB = 64 };
 struct desk {
     struct loop *loop;
     struct http *http;
+    struct answers *answers;
     struct poller *poller[JOBS];
     struct coordinator_view *view[JOBS];
     int told;
@@ -156,7 +157,8 @@ static void wake(void *ctx)
 
 static void ask_all(struct desk *d, int port)
 {
-    struct poller_options options = {.http = d->http, .port = port, .told = told, .failed = failed, .ctx = d};
+    struct poller_options options = {
+        .http = d->http, .answers = d->answers, .port = port, .told = told, .failed = failed, .ctx = d};
     for (int i = 0; i < JOBS; i++) {
         cr_assert_eq(poller_open(&d->poller[i], d->loop, &options, NULL), 0);
         poller_ask(d->poller[i], "u1", "127.0.0.1", 3);
@@ -211,6 +213,7 @@ Test(memory, ten_thousand_running_jobs_with_their_coordinators_stay_under_the_ch
     cache = (struct cache){.changed = nothing, .removed = nothing};
     cr_assert_eq(loop_open(&d.loop, NULL), 0);
     cr_assert_eq(http_open(&d.http, d.loop, NULL), 0);
+    cr_assert_eq(answers_open(&d.answers, d.loop, NULL), 0);
     size_t before = handed_out();
     for (int i = 0; i < JOBS; i++)
         put_job(object, i);
@@ -227,6 +230,7 @@ Test(memory, ten_thousand_running_jobs_with_their_coordinators_stay_under_the_ch
         poller_free(d.poller[i]);
         free(d.view[i]);
     }
+    answers_free(d.answers);
     http_free(d.http);
     loop_free(d.loop);
     cache_clear(&cache);

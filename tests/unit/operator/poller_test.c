@@ -14,6 +14,7 @@ struct desk {
     struct loop *loop;
     struct http *http;
     struct stub *stub;
+    struct answers *answers;
     struct poller *poller;
     const char *body, *headers;
     int status;
@@ -51,21 +52,35 @@ static void failed(void *ctx, rm_time asked_at, const char *why)
     text_copy(d->why, sizeof d->why, why);
 }
 
+/* Anew, in the line of all. */
+static void ask_in_line(struct desk *d, struct bucket *pace)
+{
+    struct poller_options options = {.http = d->http,
+                                     .answers = d->answers,
+                                     .pace = pace,
+                                     .port = stub_port(d->stub),
+                                     .told = told,
+                                     .failed = failed,
+                                     .ctx = d};
+    poller_free(d->poller);
+    cr_assert_eq(poller_open(&d->poller, d->loop, &options, NULL), 0);
+    poller_ask(d->poller, "u1", "127.0.0.1", 3);
+}
+
 static void desk_open(struct desk *d, int status, const char *body)
 {
     *d = (struct desk){.status = status, .body = body, .headers = "", .asked = str_init(1 << 16)};
     cr_assert_eq(loop_open(&d->loop, NULL), 0);
     cr_assert_eq(http_open(&d->http, d->loop, NULL), 0);
+    cr_assert_eq(answers_open(&d->answers, d->loop, NULL), 0);
     d->stub = stub_open(answer, d);
-    struct poller_options options = {
-        .http = d->http, .port = stub_port(d->stub), .told = told, .failed = failed, .ctx = d};
-    cr_assert_eq(poller_open(&d->poller, d->loop, &options, NULL), 0);
-    poller_ask(d->poller, "u1", "127.0.0.1", 3);
+    ask_in_line(d, NULL);
 }
 
 static void desk_close(struct desk *d)
 {
     poller_free(d->poller);
+    answers_free(d->answers);
     http_free(d->http);
     loop_free(d->loop);
     stub_free(d->stub);
@@ -94,11 +109,7 @@ Test(poller, its_questions_stand_in_line_with_those_to_others)
     struct desk d;
     desk_open(&d, 200, good);
     struct bucket pace = bucket_init(1e-6, 3, loop_now(d.loop));
-    struct poller_options options = {
-        .http = d.http, .pace = &pace, .port = stub_port(d.stub), .told = told, .failed = failed, .ctx = &d};
-    poller_free(d.poller);
-    cr_assert_eq(poller_open(&d.poller, d.loop, &options, NULL), 0);
-    poller_ask(d.poller, "u1", "127.0.0.1", 3);
+    ask_in_line(&d, &pace);
     while (d.told < 3)
         loop_turn(d.loop, true);
     cr_assert_lt(pace.tokens, 0, "three were asked, and the fourth one waits for its turn");
@@ -111,11 +122,7 @@ Test(poller, what_is_new_to_be_said_waits_for_no_place_in_that_line)
     struct desk d;
     desk_open(&d, 200, good);
     struct bucket pace = bucket_init(1e-6, 1, loop_now(d.loop));
-    struct poller_options options = {
-        .http = d.http, .pace = &pace, .port = stub_port(d.stub), .told = told, .failed = failed, .ctx = &d};
-    poller_free(d.poller);
-    cr_assert_eq(poller_open(&d.poller, d.loop, &options, NULL), 0);
-    poller_ask(d.poller, "u1", "127.0.0.1", 3);
+    ask_in_line(&d, &pace);
     while (d.told < 1)
         loop_turn(d.loop, true);
     poller_say(d.poller, "relieve=2.1");
@@ -163,6 +170,94 @@ Test(poller, asks_in_vain_from_the_first_question_without_an_answer_until_one_is
     cr_assert_eq(poller_in_vain_since(d.poller), 0);
     poller_ask(d.poller, "u1", "127.0.0.1", 4);
     cr_assert_eq(poller_in_vain_since(d.poller), 0);
+    desk_close(&d);
+}
+
+/* So that what a long job's coordinator remembers comes once, and not with each answer. */
+Test(poller, of_events_that_were_handed_on_it_says_so_to_the_coordinator_whose_they_are)
+{
+    struct desk d;
+    desk_open(&d, 200, good);
+    poller_told(d.poller, 3, 41);
+    while (d.told < 1)
+        loop_turn(d.loop, true);
+    poller_say(d.poller, "relieve=2.1");
+    while (d.told < 2)
+        loop_turn(d.loop, true);
+    poller_ask(d.poller, "u1", "127.0.0.1", 4);
+    while (!d.failed) /* the one that answers is still of term 3 */
+        loop_turn(d.loop, true);
+    cr_assert_str_eq(str_text(&d.asked),
+                     "/v1/status?told=41 /v1/status?after=17&told=41&relieve=2.1 /v1/status?relieve=2.1 ",
+                     "another term's events have sequences of their own");
+    desk_close(&d);
+}
+
+/* Stands before all answers, until the poller's has come behind it. */
+struct herald {
+    struct desk *desk;
+    struct answers_place place;
+    void (*does)(struct desk *desk);
+    bool done;
+};
+
+static void look_behind(void *ctx)
+{
+    struct herald *h = ctx;
+    bool asked = stub_requests(h->desk->stub) > 0;
+    if (asked && poller_in_vain_since(h->desk->poller) == 0) {
+        h->does(h->desk);
+        h->done = true;
+    } else {
+        answers_add(h->desk->answers, &h->place);
+    }
+}
+
+/* does: while the answer to the first question waits to be read. */
+static void act_before_it_is_read(struct desk *d, void (*does)(struct desk *desk))
+{
+    struct herald herald = {.desk = d, .does = does};
+    herald.place = (struct answers_place){.read = look_behind, .ctx = &herald};
+    answers_add(d->answers, &herald.place);
+    while (!herald.done)
+        loop_turn(d->loop, true);
+}
+
+static void say_relief(struct desk *d)
+{
+    cr_assert_eq(d->told, 0);
+    poller_say(d->poller, "relieve=2.1");
+}
+
+static void ask_another(struct desk *d)
+{
+    cr_assert_eq(d->told, 0);
+    poller_ask(d->poller, "u1", "", 0);
+}
+
+Test(poller, what_is_new_to_be_said_while_an_answer_waits_to_be_read_is_said_behind_it)
+{
+    struct desk d;
+    desk_open(&d, 200, good);
+    struct bucket pace = bucket_init(1e-6, 1, loop_now(d.loop));
+    ask_in_line(&d, &pace);
+    act_before_it_is_read(&d, say_relief);
+    while (d.told < 2)
+        loop_turn(d.loop, true);
+    cr_assert_str_eq(str_text(&d.asked), "/v1/status /v1/status?after=17&relieve=2.1 ");
+    cr_assert_eq(d.failed, 0);
+    desk_close(&d);
+}
+
+Test(poller, an_answer_of_one_who_is_not_asked_any_more_is_not_read)
+{
+    struct desk d;
+    desk_open(&d, 200, good);
+    act_before_it_is_read(&d, ask_another);
+    for (int i = 0; i < 20; i++)
+        loop_turn(d.loop, false);
+    cr_assert_eq(d.told, 0);
+    cr_assert_eq(stub_requests(d.stub), 1);
     desk_close(&d);
 }
 
@@ -258,10 +353,11 @@ Test(poller, a_coordinator_whose_address_is_of_ipv6_is_asked_there)
         .address = "::1", .strangers_max = 4, .watchers_max = 4, .get = page, .ctx = &d};
     cr_assert_eq(loop_open(&d.loop, NULL), 0);
     cr_assert_eq(http_open(&d.http, d.loop, NULL), 0);
+    cr_assert_eq(answers_open(&d.answers, d.loop, NULL), 0);
     if (ws_open(&ws, d.loop, &server, NULL) < 0)
         cr_skip("no IPv6 here");
     struct poller_options options = {
-        .http = d.http, .port = ws_port(ws), .told = told, .failed = failed, .ctx = &d};
+        .http = d.http, .answers = d.answers, .port = ws_port(ws), .told = told, .failed = failed, .ctx = &d};
     cr_assert_eq(poller_open(&d.poller, d.loop, &options, NULL), 0);
     poller_ask(d.poller, "u1", "::1", 3);
     while (!d.told && !d.failed)
@@ -269,6 +365,7 @@ Test(poller, a_coordinator_whose_address_is_of_ipv6_is_asked_there)
     cr_assert_eq(d.failed, 0, "%s", d.why);
     cr_assert_str_eq(str_text(&d.asked), "/v1/status ");
     poller_free(d.poller);
+    answers_free(d.answers);
     ws_free(ws);
     http_free(d.http);
     loop_free(d.loop);

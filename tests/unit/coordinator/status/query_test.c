@@ -8,6 +8,8 @@
 static void print(const struct query *q, char *out, size_t size)
 {
     int n = snprintf(out, size, "%" PRId64, q->after);
+    if (q->told)
+        n += snprintf(out + n, size - (size_t)n, " told %" PRId64, q->told);
     if (q->relieves)
         n += snprintf(out + n, size - (size_t)n, " stay %d:", q->relief.stay);
     for (int i = 0; i < q->relief.count; i++) {
@@ -32,6 +34,11 @@ Test(query, what_is_not_as_it_should_be_is_as_if_it_were_absent)
         {"after=17&x", "17"},
         {"x=1&after=17", "17"},
         {"after=99999999999999999999", "-1"},
+        {"after=17&told=41", "17 told 41"},
+        {"told=41&told=x&relieve=2.1&stay=3", "-1 told 41 stay 3: 2.1"},
+        {"told=-1", "-1"},
+        {"told=41x&after=17", "17"},
+        {"told=99999999999999999999", "-1"},
         {"relieve=2.1&stay=3", "-1 stay 3: 2.1"},
         {"after=17&relieve=2.1,4.3&stay=3", "17 stay 3: 2.1 4.3"},
         {"after=17&stay=3&relieve=2.1", "17 stay 3: 2.1"},
