@@ -23,12 +23,14 @@ static int attempt_told(void)
     return attempt > 0 && attempt < INT_MAX ? (int)attempt : 0;
 }
 
-/* Who holds its state elsewhere than in its own memory works with it while it is asked for. */
-static bool newcomers_listen(const struct job_spec *spec)
+/* Who holds its state elsewhere than in its own memory works with it while it is asked for. Under `run` all
+ * share one machine, whose processors a newcomer that listens takes from them, while a state that all wait for
+ * comes as fast as memory is copied. */
+static bool newcomers_listen(const struct job_spec *spec, bool pod)
 {
     const char *text = config_get(CONFIG_LISTEN);
     bool near = spec->device != JOB_DEVICE_GPU && !job_is_elastic(spec);
-    return near && text && *text && strcmp(text, "0") != 0;
+    return near && (text && *text ? strcmp(text, "0") != 0 : pod);
 }
 
 struct rdzv_settings settings_of(const struct coordinator_options *options)
@@ -46,7 +48,7 @@ struct rdzv_settings settings_of(const struct coordinator_options *options)
         .alone = job_freezes(spec),
         .attempt_least = options->pod ? attempt_told() : 0,
         .brought = job_is_elastic(spec),
-        .listens = newcomers_listen(spec),
+        .listens = newcomers_listen(spec, options->pod != NULL),
         .gpus = spec->device == JOB_DEVICE_GPU,
         .reads_files = !job_restarts(spec) && !job_is_elastic(spec) && !job_data_is_remote(spec),
         .exact = spec->reduction == JOB_EXACT,

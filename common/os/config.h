@@ -19,8 +19,8 @@ enum config_key {
     CONFIG_CUBLASLT_LIBRARY, /* RINGMASTER_CUBLASLT_LIBRARY: path of libcublasLt.so.13, likewise */
     CONFIG_NCCL_LIBRARY,     /* RINGMASTER_NCCL_LIBRARY: path of libnccl.so.2, likewise */
     CONFIG_NCCL_NEEDS_KEY,   /* RINGMASTER_NCCL_NEEDS_KEY: set to anything, NCCL may not go without a key */
-    CONFIG_LISTEN, /* RINGMASTER_LISTEN: set, and not to "0": newcomers get the state while the others train
-                    */
+    CONFIG_LISTEN, /* RINGMASTER_LISTEN: "0": newcomers get the state while all wait, as without it under
+                      `run`; anything else: while the others train, as without it in pods */
     CONFIG_GPU_KEEPS_STATE, /* RINGMASTER_GPU_KEEPS_STATE: set to anything, a GPU's state outlives its trainer
                              */
     CONFIG_METADATA,       /* RINGMASTER_METADATA: where the machine's metadata is asked for notices; in a pod

@@ -32,7 +32,7 @@
 enum {
     /* version that hello and setup carry; another one is refused by name. A ring's header has room for each
      * worker, so that programs built for another most of them speak another one. */
-    MSG_PROTOCOL = 16 + (RM_WORKERS_MAX == 64 ? 0 : 1000 + RM_WORKERS_MAX),
+    MSG_PROTOCOL = 17 + (RM_WORKERS_MAX == 64 ? 0 : 1000 + RM_WORKERS_MAX),
     MSG_NONCE_BYTES = 32,    /* of challenge and hello */
     MSG_DETAIL_MAX = 400,    /* a fault's sentence, with its NUL */
     MSG_OUTPUT_MAX = 4096,   /* what a program that failed said last, with its NUL */
@@ -116,6 +116,9 @@ struct msg_state {
 enum msg_role {
     ROLE_KEEP,     /* holds the resume step already */
     ROLE_CATCH_UP, /* one step behind: fetch the kept update of the resume step from sources[0] */
+    ROLE_FOLLOW,   /* one step behind, too, and nobody waits for that: it connects, is ready, has none of the
+                      lanes of the ring's first step, and fetches the update of the resume step from a member
+                      while the others compute theirs */
     ROLE_RECEIVE,  /* fetch parameters and moments from all sources, a slice from each */
     ROLE_LOAD,     /* all load: each member's agent reads the share of its rank (`loaded`), the others' come
                       from their trainers */

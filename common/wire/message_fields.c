@@ -14,7 +14,7 @@
     .at = offsetof(struct type, member), .size = SIZE(type, member[0]),                                      \
     .high = SIZE(type, member) / SIZE(type, member[0]), .count_at = offsetof(struct type, count)
 
-const char *const message_role_names[] = {"keep", "catch-up", "receive", "load", "init"};
+const char *const message_role_names[] = {"keep", "catch-up", "follow", "receive", "load", "init"};
 const char *const message_phase_names[] = {"idle", "stopped", "forming", "ready", "training"};
 const char *const message_fault_names[] = {"trainer-exit", "ring-error", "storage", "not-finite", "lineage",
                                            "data",         "hang",       "machine", "program",    "proof"};

@@ -38,17 +38,31 @@ static struct lane_set keep_disjoint(int world, struct lane_set *done)
     return kept;
 }
 
-int deal_lanes(int lanes, int world, struct lane_set *done, int *ret_rank)
+/* Fills ret (world) with the ranks that may get lanes; returns how many they are. */
+static int find_busy(int world, struct worker_set idle, const struct lane_set *done, int *ret)
 {
+    int count = 0;
+    for (int r = 0; r < world; r++) {
+        RM_ASSERT(!set_has(idle, r) || lane_set_is_empty(&done[r]), "rank %d has lanes, and gets none", r);
+        if (!set_has(idle, r))
+            ret[count++] = r;
+    }
+    RM_ASSERT(count > 0, "all of %d ranks get no lane", world);
+    return count;
+}
+
+int deal_lanes(int lanes, int world, struct worker_set idle, struct lane_set *done, int *ret_rank)
+{
+    int busy[RM_WORKERS_MAX];
     RM_ASSERT(world >= 1 && world <= RM_WORKERS_MAX && lanes >= 1 && lanes <= RM_LANES_MAX,
               "%d lanes are dealt to %d", lanes, world);
     struct lane_set kept = keep_disjoint(world, done);
-    int left = lanes - lane_set_count(&kept), dealt = 0;
+    int left = lanes - lane_set_count(&kept), dealt = 0, among = find_busy(world, idle, done, busy);
     RM_ASSERT(left >= 0 && lane_set_next(&kept, lanes - 1) < 0, "%d lanes of %d are computed", lanes - left,
               lanes);
     for (int lane = 0; lane < lanes; lane++) {
         if (!lane_set_has(&kept, lane))
-            ret_rank[lane] = (int)((int64_t)dealt++ * world / left);
+            ret_rank[lane] = busy[(int64_t)dealt++ * among / left];
         for (int r = 0; r < world && lane_set_has(&kept, lane); r++)
             if (lane_set_has(&done[r], lane))
                 ret_rank[lane] = r;

@@ -231,17 +231,21 @@ static enum msg_role role_of(const struct rdzv *st, const struct rdzv_worker *w,
         return ROLE_KEEP;
     RM_ASSERT(f->sources_count > 0, "nobody gives worker %d step %" PRId64, rdzv_index(st, w),
               f->resume.step);
-    bool update = st->worker[f->source[0].worker].update_step == f->resume.step;
-    bool known = w->old_rank != INT_MAX || w->listening == LISTENING_OVER;
+    const struct rdzv_worker *source = &st->worker[f->source[0].worker];
+    bool update = source->update_step == f->resume.step, listened = w->listening == LISTENING_OVER;
+    bool known = w->old_rank != INT_MAX || listened;
     bool one_behind = w->state.held && w->state.step == f->resume.step - 1 && known;
-    return update && one_behind ? ROLE_CATCH_UP : ROLE_RECEIVE;
+    if (!update || !one_behind)
+        return ROLE_RECEIVE;
+    return listened && source->rank >= 0 ? ROLE_FOLLOW : ROLE_CATCH_UP; /* who leaves gives it before */
 }
 
 static void drop_sources_if_unused(struct rdzv *st, struct msg_form *f)
 {
     RM_ASSERT(f->count == st->world, "a form for %d of a ring of %d", f->count, st->world);
     for (int i = 0; i < f->count; i++) {
-        if (f->member[i].role == ROLE_CATCH_UP || f->member[i].role == ROLE_RECEIVE)
+        enum msg_role role = f->member[i].role;
+        if (role == ROLE_CATCH_UP || role == ROLE_FOLLOW || role == ROLE_RECEIVE)
             return;
     }
     f->sources_count = 0;
@@ -249,23 +253,28 @@ static void drop_sources_if_unused(struct rdzv *st, struct msg_form *f)
         st->worker[i].serving = false;
 }
 
-/* What those who keep their state have computed of the next step is gone on with. */
+/* What those who keep their state have computed of the next step is gone on with, and who follows has no part
+ * in it. */
 static void deal_what_is_left(struct rdzv *st, struct msg_form *f)
 {
     struct lane_set done[RM_WORKERS_MAX];
+    struct worker_set follow = {0};
     bool any = false;
     for (int r = 0; r < f->count; r++) {
         const struct rdzv_worker *w = &st->worker[f->member[r].worker];
         bool fits = f->member[r].role == ROLE_KEEP && lane_set_next(&w->lanes, st->settings.lanes - 1) < 0;
         done[r] = fits ? w->lanes : (struct lane_set){0};
         any = any || !lane_set_is_empty(&done[r]);
+        if (f->member[r].role == ROLE_FOLLOW)
+            set_add(&follow, r);
     }
-    if (!any)
+    if (!any && set_is_empty(follow))
         return;
     RM_ASSERT(f->resume.held && !st->loading, "lanes of a step behind none, %d of them rank 0's",
               lane_set_count(&done[0]));
     f->lanes_count = st->settings.lanes;
-    st->lanes_dealt += deal_lanes(f->lanes_count, f->count, done, f->lane_rank);
+    int left = deal_lanes(f->lanes_count, f->count, follow, done, f->lane_rank);
+    st->lanes_dealt += any ? left : 0;
 }
 
 static void fill_form(struct rdzv *st, struct message *m)
@@ -398,6 +407,14 @@ static bool all_ready(const struct rdzv *st)
     return true;
 }
 
+/* Who follows has the step before, or has the newest one already. */
+static bool follows_well(const struct rdzv *st, int rank)
+{
+    const struct msg_state *has = &st->worker[st->member[rank]].state;
+    RM_ASSERT(rank >= 0 && rank < st->form.count, "rank %d of a form for %d", rank, st->form.count);
+    return st->form.member[rank].role == ROLE_FOLLOW && has->held && has->step == st->resume.step - 1;
+}
+
 /* All must train on the same state: those who come from the seed tell their lineage only now. */
 static bool states_agree(const struct rdzv *st)
 {
@@ -405,7 +422,8 @@ static bool states_agree(const struct rdzv *st)
     RM_ASSERT(st->world > 0 && st->state == RDZV_FORMING, "the states of %d are compared in state %s",
               st->world, rdzv_state_name(st->state));
     for (int r = 0; r < st->world; r++) {
-        if (!want->held || !msg_state_equal(&st->worker[st->member[r]].state, want))
+        bool same = want->held && msg_state_equal(&st->worker[st->member[r]].state, want);
+        if (!same && !follows_well(st, r))
             return false;
     }
     return true;

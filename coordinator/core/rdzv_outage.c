@@ -218,15 +218,20 @@ bool rdzv_save_waits_in_vain(const struct turn *turn)
     bool over = turn->now >= rdzv_save_gives_up_at(st);
     RM_ASSERT(st->state == RDZV_SAVING, "step %" PRId64 " is saved in vain in state %s", st->save.step,
               rdzv_state_name(st->state));
+    bool lacks = false;
     if (!st->save.final || st->ending.set)
         return false;
     for (int i = 0; i < st->save.count; i++) {
         const struct rdzv_worker *w = &st->worker[st->save.worker[i]];
         bool waits = w->waits_since != RM_NEVER && turn->now - w->waits_since >= FAULT_PATIENCE;
-        if (rdzv_part_is_in(st, i) || (!waits && !rdzv_fails_to_save(w) && !over))
+        bool in = rdzv_part_is_in(st, i), gone = w->presence == ABSENT || !w->trainer_pid;
+        if (in && gone)
+            continue; /* it could write, and writes nothing any more */
+        if (in || (!waits && !rdzv_fails_to_save(w) && !over))
             return false;
+        lacks = true;
     }
-    return true;
+    return lacks;
 }
 
 bool rdzv_save_gives_up(const struct turn *turn)

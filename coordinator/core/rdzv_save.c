@@ -354,7 +354,8 @@ static void save_fault(const struct turn *turn, struct rdzv_worker *w, const str
               rdzv_state_name(st->state));
     struct fault_decision d = rdzv_trouble(turn, w, FAULT_IN_SAVE, f, false);
     if (d.remedy == FAULT_ENDS) {
-        rdzv_save_failed(turn, f->step, f->detail);
+        if (!give_to_listeners(turn))
+            rdzv_save_failed(turn, f->step, f->detail);
         return;
     }
     rdzv_say(st, "worker %d can't save step %" PRId64 ": %s", rdzv_index(st, w), f->step, f->detail);

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import urllib.request
 from pathlib import Path
 
@@ -17,6 +18,12 @@ FIELDS = {"trainer__steps": STEPS, "trainer__batch__lanes": 8, "trainer__batch__
 FEW = 15
 FEWER = 80
 SHORT = {**FIELDS, "trainer__steps": FEWER}
+
+
+# 16 million parameters, of which a newcomer gets 190 MB.
+LARGE = {"trainer__steps": 16, "trainer__batch__lanes": 8, "trainer__batch__laneSequences": 1, "trainer__model__width": 512, "trainer__model__heads": 8,
+         "trainer__model__layers": 5, "trainer__model__context": 16}
+PACED = 50_000_000  # bytes a second of each connection
 
 
 def stands_still(pid):
@@ -56,6 +63,25 @@ def test_the_others_make_their_steps_while_a_newcomer_gets_the_state(tmp_path, l
     joined = run.of("recovered")[-1]
     assert joined["cause"] == "WorkerJoined" and joined["stepsRedone"] == 0, run.tail()
     assert run.of("ringFormed")[-1]["world"] == (3 if drills else workers + 1)
+
+
+@pytest.fixture(name="paced", scope="module")
+def connections_of_a_slow_network(tmp_path_factory):
+    library = tmp_path_factory.mktemp("paced") / "paced.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", str(library), str(Path(__file__).with_name("paced.c"))], check=True)
+    return {"LD_PRELOAD": str(library), "PACED_BYTES": str(PACED)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("drills", [[], ["--drill", "kill:1@9"]])
+def test_over_a_slow_network_a_large_state_comes_while_the_others_make_their_steps(tmp_path, finish, reference, paced, drills):
+    """190 MB over two connections of 50 MB/s, beside a ring that goes over such, too: it takes some steps, and at the end of them nobody waits."""
+    job = rig.make_job(tmp_path, workers__target=2, workers__min=1, trainer__ringStreams=1, **LARGE)
+    run = finish(job, "--drill", "join@2", *drills, env={"RINGMASTER_LISTEN": "1", **paced})
+    assert rig.check_complete(run, last=LARGE["trainer__steps"])["weightsSha256"] == reference(**LARGE)[0], run.tail()
+    joined = next(event for event in run.of("recovered") if event["cause"] == "WorkerJoined")
+    assert joined["stateMs"] == 0 and joined["stepsRedone"] == 0, run.tail()
+    assert "has heard all" in run.stderr and run.the("workerJoined")["step"] > 3, run.tail()
 
 
 def test_the_run_ends_though_a_newcomer_stands_still(tmp_path, launch, reference):

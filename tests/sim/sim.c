@@ -189,7 +189,8 @@ static void begin(struct sim *sim)
                                            .end_timeout = 40 * RM_S,
                                            .leave_unsaved = sim_chance(sim, 10)};
     text_copy(sim->settings.job, sizeof sim->settings.job, "sim");
-    sim->settings.listens = sim->listens;
+    /* as in pods, where not all states can be listened to */
+    sim->settings.listens = sim->listens || (s->unsupervised && sim_hash(sim->seed, 29, 0) % 100 < 70);
     beside_settle(sim, &sim->settings);
     if (sim->replay)
         replay_settings(sim);

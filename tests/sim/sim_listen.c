@@ -111,25 +111,11 @@ static bool begin_anew(struct trainer *t)
     return ++t->tries < TRIES;
 }
 
-/* Told that it is enough it still takes what has been made. */
-static void hear_the_rest(struct sim *sim, int node)
-{
-    struct node *n = &sim->node[node];
-    enum heard heard = HEARD_UPDATE;
-    while (n->memory.whole && heard == HEARD_UPDATE) {
-        ask_all(sim, node, &heard);
-        if (heard == HEARD_UPDATE)
-            n->memory = n->trainer.hears;
-    }
-}
-
 bool listen_goes_on(struct sim *sim, int node, struct elastic_result *r)
 {
     struct node *n = &sim->node[node];
     struct trainer *t = &n->trainer;
     enum heard heard;
-    if (r->outcome == OUTCOME_ABORTED)
-        hear_the_rest(sim, node);
     if (r->outcome != OUTCOME_OK)
         return false;
     bool there = ask_all(sim, node, &heard) && !sim->scenario.beside;

@@ -28,6 +28,7 @@ void replay_settings(struct sim *sim)
     s->workers_max = RM_WORKERS_MAX;
     s->lanes = r->lanes;
     s->save_least = s->believed = 0;
+    s->listens = false; /* its states come in the time that the replay says */
     s->join_window = 2 * RM_S;
     s->form_timeout = 10 * RM_S;
     s->start_timeout = 300 * RM_S;

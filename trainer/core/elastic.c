@@ -174,15 +174,18 @@ static bool choose_way(struct elastic *st, char *why, size_t size)
 {
     const struct msg_form *f = &st->form.form;
     enum msg_role role = f->member[rank_of(st, f)].role;
-    static const enum elastic_command commands[] = {CMD_NONE, CMD_CATCH_UP, CMD_RECEIVE, CMD_LOAD, CMD_INIT};
+    static const enum elastic_command commands[] = {CMD_NONE,    CMD_CATCH_UP, CMD_NONE,
+                                                    CMD_RECEIVE, CMD_LOAD,     CMD_INIT};
     RM_ASSERT(rank_of(st, f) >= 0, "a way into a ring of %d that it is not in", f->count);
     st->transfer = commands[role];
+    st->follows = role == ROLE_FOLLOW;
     bool fits = f->resume.step <= st->settings.steps;
     if (role == ROLE_KEEP)
         fits &= st->state.held && msg_state_equal(&st->state, &f->resume);
-    if (role == ROLE_CATCH_UP)
+    if (role == ROLE_CATCH_UP || role == ROLE_FOLLOW)
         fits &= st->state.held && st->state.step == f->resume.step - 1;
-    if ((role == ROLE_CATCH_UP || role == ROLE_RECEIVE) && f->sources_count == 0)
+    bool fetches = role == ROLE_CATCH_UP || role == ROLE_FOLLOW || role == ROLE_RECEIVE;
+    if (fetches && f->sources_count == 0)
         fits = false;
     if (!fits)
         snprintf(why, size, "told to %s step %" PRId64 " of %" PRId64 ", but step %" PRId64 " is held",
@@ -199,7 +202,7 @@ static void start_form(struct elastic *st, struct elastic_out *out)
     st->generation = st->form.generation;
     st->stop_seen = st->discarded = st->finished = st->save_pending = st->compared = false;
     st->listens = st->heard = false;
-    st->loaded_set = false;
+    st->loaded_set = st->follows = false;
     st->shares = (struct worker_set){0};
     st->evaluate_due = st->snapshot_due = false;
     st->state_time = 0;
@@ -255,7 +258,9 @@ static void next_in_training(struct elastic *st, struct elastic_out *out)
     RM_ASSERT(st->running == CMD_NONE && st->state.held,
               "what comes after step %" PRId64 " while command %s runs", st->state.step,
               elastic_running_name(st));
-    if (st->stage == STAGE_COMPUTED) {
+    if (st->follows) {
+        elastic_begin(st, out, CMD_CATCH_UP);
+    } else if (st->stage == STAGE_COMPUTED) {
         elastic_begin(st, out, CMD_EXCHANGE);
     } else if (st->stage == STAGE_UNFIT) {
         elastic_begin(st, out, CMD_LANES);
@@ -375,6 +380,20 @@ static void after_transfer(struct elastic *st, const struct elastic_result *r, s
         st->transfer = CMD_RECEIVE;
     } else if (r->outcome == OUTCOME_LINEAGE) {
         fault(st, out, FAULT_LINEAGE, -1, "the state received is not of the lineage asked for");
+    }
+}
+
+/* The others compute lanes meanwhile, and wait with their headers for this rank's. */
+static void after_follow(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
+{
+    RM_ASSERT(st->mode == MODE_TRAIN && st->follows, "it follows in mode %s", elastic_mode_name(st));
+    st->state_time += r->took;
+    if (r->outcome == OUTCOME_OK) {
+        st->follows = false;
+        set_dues(st, st->form.form.evaluated, st->form.form.saved);
+    } else if (r->outcome == OUTCOME_LINEAGE) {
+        fault(st, out, FAULT_LINEAGE, -1, "the update received is not of the lineage asked for");
+        elastic_begin(st, out, CMD_DROP); /* it gets the whole state */
     }
 }
 
@@ -558,6 +577,8 @@ static void command_done(struct elastic *st, const struct elastic_result *r, str
     default:
         if (st->mode == MODE_STATE)
             after_transfer(st, r, out);
+        else if (st->mode == MODE_TRAIN && st->follows)
+            after_follow(st, r, out);
     }
     after_failure(st, r, out);
 }
@@ -618,7 +639,8 @@ static void on_go(struct elastic *st, const struct message *m)
     if (st->mode != MODE_READY || generation_compare(m->generation, st->generation) != 0)
         return;
     st->mode = MODE_TRAIN;
-    set_dues(st, st->form.form.evaluated, st->form.form.saved);
+    if (!st->follows)
+        set_dues(st, st->form.form.evaluated, st->form.form.saved);
 }
 
 static void on_save(struct elastic *st, const struct msg_save *save, struct elastic_out *out)

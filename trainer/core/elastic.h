@@ -8,9 +8,9 @@
  * ELASTIC_DONE, as OUTCOME_ABORTED or, where it completed all the same, as OUTCOME_OK, and the core takes
  * either. ELASTIC_PAUSE does the same of CMD_LANES, but for the lane under way, which is computed to its end:
  * what the lanes of a pass add up to is kept, where who computes can (result.kept), until the step is made by
- * this ring or the next; and of CMD_LISTEN, which still takes what others have committed. ELASTIC_RAISE_STOP
- * sets an atomic flag that the step in flight (and later ones until the next CMD_CONNECT) adds to its
- * header's stop flag.
+ * this ring or the next; and of CMD_LISTEN, which leaves an update that has not come whole.
+ * ELASTIC_RAISE_STOP sets an atomic flag that the step in flight (and later ones until the next CMD_CONNECT)
+ * adds to its header's stop flag.
  *
  * A step is CMD_LANES, CMD_EXCHANGE and CMD_COMMIT. Once the exchange is OUTCOME_OK others may have
  * committed, so that CMD_COMMIT follows whatever was told meanwhile, and can't be given up: its DONE means
@@ -37,7 +37,8 @@ enum elastic_command {
     CMD_INIT,     /* state(0) from the seed or model.init */
     CMD_LOAD,     /* state from what the agent has read (`loaded`) and the other members' shares */
     CMD_RECEIVE,  /* state from form.source, a slice from each; expects form.resume */
-    CMD_CATCH_UP, /* the kept update of form.resume.step from form.source[0]; must end in its lineage */
+    CMD_CATCH_UP, /* the kept update of form.resume.step from form.source[0]; must end in its lineage. Where
+                    this rank follows, with the ring, while the others compute the next step's lanes */
     CMD_LISTEN,  /* a state from those who train on (`listen`), with every update of theirs until all of it is
                     there; where it is, further updates, until it is told that this is enough */
     CMD_CONNECT, /* close the old ring, connect the ring of `form` (clears the stop flag first) */

@@ -43,7 +43,8 @@ struct elastic {
     bool load_busy;                        /* the agent reads, maybe into the state's memory */
     struct msg_generation load_generation; /* of the newest form that it reads for */
     enum elastic_command transfer;         /* what MODE_STATE does next; CMD_NONE: nothing (any more) */
-    bool stop_pending, stop_seen;          /* asked by the agent; seen in a reduction */
+    bool follows; /* the others have made a step that it still fetches, before it makes the next one */
+    bool stop_pending, stop_seen; /* asked by the agent; seen in a reduction */
     struct msg_stop stop;
     bool discarded;    /* a pass was thrown away in this generation */
     bool save_pending; /* the agent asked for a slice */

@@ -175,25 +175,24 @@ static int read_head(struct voice *v, int64_t wanted, bool *ret_found, struct er
     return 0;
 }
 
-/* It answers when it has come to that step, or at once where it is not to wait. */
-static void ask_head(struct voice *v, int64_t wanted, bool waits)
+/* It answers when it has come to that step. */
+static void ask_head(struct voice *v, int64_t wanted)
 {
-    struct transfer_request request = {
-        .magic = TRANSFER_MAGIC, .kind = TRANSFER_HEAD, .step = wanted, .first = !waits};
+    struct transfer_request request = {.magic = TRANSFER_MAGIC, .kind = TRANSFER_HEAD, .step = wanted};
     if (!is_lost(v) && call(v, NULL) == 0 && ask_voice(v, &request, NULL) == 0)
         v->owes++;
 }
 
-/* Those who owe an answer that may be waited for are not asked again. */
-static void ask_heads(struct hearing *h, int64_t wanted, bool waits)
+/* Those who owe an answer are not asked again. */
+static void ask_heads(struct hearing *h, int64_t wanted)
 {
     for (int i = 0; i < h->voices; i++)
-        if (!waits || !h->voice[i].owes)
-            ask_head(&h->voice[i], wanted, waits);
+        if (!h->voice[i].owes)
+            ask_head(&h->voice[i], wanted);
 }
 
 /* Waits for any answer. -1: aborted, or nobody is left who owes one. */
-static int wait_for_voice(struct hearing *h, bool heeds_enough, struct error *err)
+static int wait_for_voice(struct hearing *h, struct error *err)
 {
     struct pollfd fds[RM_WORKERS_MAX + 2];
     int which[RM_WORKERS_MAX], n = 0;
@@ -206,17 +205,17 @@ static int wait_for_voice(struct hearing *h, bool heeds_enough, struct error *er
     if (!n)
         return err_set(err, ERR_PEER, "nobody is left who holds the state");
     fds[n] = (struct pollfd){.fd = h->listen->want->abort->event_fd, .events = POLLIN};
-    fds[n + 1] = (struct pollfd){.fd = heeds_enough ? h->listen->enough->event_fd : -1, .events = POLLIN};
+    fds[n + 1] = (struct pollfd){.fd = h->listen->enough->event_fd, .events = POLLIN};
     poll(fds, (nfds_t)n + 2, -1);
     if (fds[n].revents || fds[n + 1].revents)
         return err_set(err, ERR_ABORTED, "aborted");
     for (int i = 0; i < n; i++)
         if (fds[i].revents)
             return which[i];
-    return wait_for_voice(h, heeds_enough, err);
+    return wait_for_voice(h, err);
 }
 
-enum heard { HEARD_NEXT, HEARD_NOTHING, HEARD_TOO_LATE, HEARD_NOBODY, HEARD_ENOUGH };
+enum heard { HEARD_NEXT, HEARD_TOO_LATE, HEARD_NOBODY, HEARD_ENOUGH };
 
 static bool any_is_left(const struct hearing *h)
 {
@@ -244,32 +243,30 @@ static bool any_is_ahead(const struct hearing *h)
     return false;
 }
 
-/* Reads answers until one is the head of that step. waits: who has not come to it is waited for, and who
- * answered what it was asked for earlier is asked anew. */
-static enum heard hear_heads(struct hearing *h, int64_t wanted, bool waits, struct error *err)
+/* Reads answers until one is the head of that step. Who has not come to it is waited for, and who answered
+ * what it was asked for earlier is asked anew. */
+static enum heard hear_heads(struct hearing *h, int64_t wanted, struct error *err)
 {
     bool found = false;
     for (int i = 0; i < h->voices; i++)
         h->voice[i].ahead = false;
-    ask_heads(h, wanted, waits);
+    ask_heads(h, wanted);
     while (!found) {
         if (any_is_ahead(h))
             return HEARD_TOO_LATE;
         if (!any_is_left(h))
             return HEARD_NOBODY;
-        if (!any_owes(h) && !waits)
-            return HEARD_NOTHING;
         if (!any_owes(h)) {
-            ask_heads(h, wanted, waits);
+            ask_heads(h, wanted);
             continue;
         }
-        int i = wait_for_voice(h, waits, err);
+        int i = wait_for_voice(h, err);
         if (i < 0)
             return err->code == ERR_ABORTED ? HEARD_ENOUGH : HEARD_NOBODY;
         struct voice *v = &h->voice[i];
         read_head(v, wanted, &found, err);
-        if (!found && waits && !v->ahead && !v->owes)
-            ask_head(v, wanted, waits);
+        if (!found && !v->ahead && !v->owes)
+            ask_head(v, wanted);
     }
     return HEARD_NEXT;
 }
@@ -394,9 +391,7 @@ static void *voice_main(void *arg)
     if (get_ready(v, &err) < 0)
         return NULL;
     while (got == 0 && (block = take_block(h)) >= 0) {
-        got = abort_flag_is_set(h->listen->enough) && h->sweep.kind == TRANSFER_BLOCK_STATE
-                  ? -1
-                  : fetch_block(v, block, &err);
+        got = abort_flag_is_set(h->listen->enough) ? -1 : fetch_block(v, block, &err);
         settle_block(h, block, got == 0);
     }
     v->ahead = got > 0;
@@ -432,6 +427,12 @@ static void run_sweep(struct hearing *h, enum transfer_kind kind, const struct s
 
 /* ---- a step ---- */
 
+/* What has not come of the newest update comes with the ring that is formed now (ROLE_FOLLOW). */
+static bool is_enough(const struct hearing *h)
+{
+    return abort_flag_is_set(h->listen->want->abort) || abort_flag_is_set(h->listen->enough);
+}
+
 /* The update behind the head that was heard: pulled and applied. */
 static enum heard take_update(struct hearing *h, struct error *err)
 {
@@ -441,11 +442,9 @@ static enum heard take_update(struct hearing *h, struct error *err)
     memset(h->words, BLOCK_MISSING, (size_t)((count + TRANSFER_BLOCK - 1) / TRANSFER_BLOCK));
     do
         run_sweep(h, TRANSFER_BLOCK_WORDS, &h->next, count, h->words);
-    while (h->sweep.left && !any_is_ahead(h) && any_is_left(h) && !abort_flag_is_set(h->listen->want->abort));
-    if (abort_flag_is_set(h->listen->want->abort))
-        return HEARD_ENOUGH;
+    while (h->sweep.left && !any_is_ahead(h) && any_is_left(h) && !is_enough(h));
     if (h->sweep.left)
-        return HEARD_TOO_LATE;
+        return is_enough(h) ? HEARD_ENOUGH : HEARD_TOO_LATE;
     FAULT("listen-update");
     if (h->listen->apply(h->listen->ctx, h->next.step, h->next.lineage, err) < 0)
         return HEARD_TOO_LATE;
@@ -457,11 +456,10 @@ static enum heard take_update(struct hearing *h, struct error *err)
 /* From the step that the memory counts as to the next one, when there is one. */
 static enum heard hear_step(struct hearing *h, struct error *err)
 {
+    if (is_enough(h))
+        return HEARD_ENOUGH;
     state_update_receive_begin(h->state, &h->update);
-    bool waits = !abort_flag_is_set(h->listen->enough);
-    enum heard heard = hear_heads(h, h->point.step + 1, waits, err);
-    if (heard == HEARD_ENOUGH && waits && !abort_flag_is_set(h->listen->want->abort))
-        heard = hear_heads(h, h->point.step + 1, false, err); /* it may have been made a moment ago */
+    enum heard heard = hear_heads(h, h->point.step + 1, err);
     return heard == HEARD_NEXT ? take_update(h, err) : heard;
 }
 
@@ -469,7 +467,7 @@ static enum heard hear_step(struct hearing *h, struct error *err)
 
 static int cant_follow(enum heard heard, struct error *err)
 {
-    if (heard == HEARD_ENOUGH || heard == HEARD_NOTHING)
+    if (heard == HEARD_ENOUGH)
         return err_set(err, ERR_ABORTED, "enough was heard");
     if (heard == HEARD_NOBODY)
         return err_set(err, ERR_PEER, "nobody is left who holds the state");
@@ -483,7 +481,7 @@ static enum heard begin_listening(struct hearing *h, struct error *err)
     enum heard heard;
     h->update.header_count = 0;
     state_update_receive_begin(h->state, &h->update);
-    if ((heard = hear_heads(h, -1, true, err)) != HEARD_NEXT)
+    if ((heard = hear_heads(h, -1, err)) != HEARD_NEXT)
         return heard;
     h->point = h->next;
     *h->listen->losses = h->known;
@@ -500,7 +498,7 @@ static enum heard pull(struct hearing *h, struct error *err)
         run_sweep(h, TRANSFER_BLOCK_STATE, &h->point, count, h->have);
         if (!h->sweep.left)
             return HEARD_NEXT;
-        if (abort_flag_is_set(h->listen->want->abort) || abort_flag_is_set(h->listen->enough))
+        if (is_enough(h))
             return HEARD_ENOUGH;
         if (!any_is_left(h))
             return HEARD_NOBODY;

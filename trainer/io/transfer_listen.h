@@ -18,7 +18,7 @@ enum { LISTEN_TRIES = 4 };
 
 struct transfer_listen {
     const struct transfer_want *want; /* step and lineage mean nothing here */
-    const struct abort_flag *enough;  /* set: only what the sources have committed already is still taken */
+    const struct abort_flag *enough;  /* set: an update of which not all has come yet is not taken any more */
     /* Applies the update that lies in the state's buffers, to the state of that step and lineage.
      * ERR_PROTOCOL: it does not lead there, and nothing has changed. */
     int (*apply)(void *ctx, int64_t step, const uint8_t lineage[RM_HASH_BYTES], struct error *err);

@@ -67,6 +67,7 @@ struct service {
     int fd;
     const struct abort_flag *closing;
     uint64_t epoch; /* of the gate when the reply was made */
+    int64_t live;   /* it gets the update to that step, which stands until it is written over; -1: not so */
     uint8_t *chunk; /* (4 + TRANSFER_CHUNK) */
 };
 

@@ -147,12 +147,24 @@ void transfer_evaluated(struct transfer_source *source, int64_t step, double hel
     pthread_rwlock_unlock(&source->gate);
 }
 
+/* The update of a state stands while the lanes of the next step are computed. Under the gate. */
+static bool has_live_update(const struct transfer_source *source, int64_t step)
+{
+    return source->live.open && source->live.kept && source->live.point.step == step &&
+           source->live.update.step == step;
+}
+
+static bool is_current(const struct service *s)
+{
+    return s->live >= 0 ? has_live_update(s->source, s->live) : s->source->epoch == s->epoch;
+}
+
 /* Copies under the gate and sends outside it. -1 also where the state has moved on meanwhile, or its memory
  * is lost. */
 static int send_chunk(const struct service *s, struct memory *in, struct far from, size_t length)
 {
     pthread_rwlock_rdlock(&s->source->gate);
-    bool current = s->source->epoch == s->epoch && memory_read(in, s->chunk + 4, from, length, NULL) == 0;
+    bool current = is_current(s) && memory_read(in, s->chunk + 4, from, length, NULL) == 0;
     pthread_rwlock_unlock(&s->source->gate);
     if (!current)
         return -1;
@@ -207,24 +219,50 @@ static bool range_inside(const struct transfer_request *r, int64_t total)
     return r->first >= 0 && r->count >= 0 && r->first <= total && r->count <= total - r->first;
 }
 
+static bool is_point(const struct state_point *point, const struct transfer_request *r)
+{
+    return point->step == r->step && !memcmp(point->lineage, r->lineage, RM_HASH_BYTES);
+}
+
+/* Also of one that makes the next step, or begins to meanwhile: who follows it asks for what led to the state
+ * that it makes that from. */
+static bool offer_live(struct service *s, const struct transfer_request *r, struct offer *o)
+{
+    struct transfer_source *source = s->source;
+    const struct state_update *u = &source->live.update;
+    if (r->kind != TRANSFER_UPDATE || !has_live_update(source, r->step) ||
+        !is_point(&source->live.point, r) || !range_inside(r, u->words_count))
+        return false;
+    o->update = *u;
+    o->reply = (struct transfer_reply){TRANSFER_OK,     source->live.exact, r->step,
+                                       u->header_count, source->tensors,    0};
+    s->live = r->step;
+    return true;
+}
+
+static bool offer_resting(const struct transfer_source *source, const struct transfer_request *r,
+                          struct offer *o)
+{
+    bool update = r->kind == TRANSFER_UPDATE;
+    int64_t total = update ? source->update.words_count : source->arrays.count;
+    bool same = source->open && is_point(&source->point, r) && range_inside(r, total);
+    bool has = update ? source->kept && source->update.step == r->step : r->kind == TRANSFER_STATE;
+    if (!same || !has)
+        return false;
+    o->update = source->update;
+    o->reply = (struct transfer_reply){
+        TRANSFER_OK, source->exact, r->step, update ? source->update.header_count : 0, source->tensors, 0};
+    return true;
+}
+
 static void make_offer(struct service *s, const struct transfer_request *r, int32_t *k, struct offer *o)
 {
     struct transfer_source *source = s->source;
     *o = (struct offer){.reply.status = TRANSFER_NOT_HELD};
     pthread_rwlock_rdlock(&source->gate);
     o->arrays = source->arrays;
-    bool update = r->kind == TRANSFER_UPDATE;
-    int64_t total = update ? source->update.words_count : source->arrays.count;
-    bool same = source->open && source->point.step == r->step &&
-                !memcmp(source->point.lineage, r->lineage, RM_HASH_BYTES) && range_inside(r, total);
-    bool has = update ? source->kept && source->update.step == r->step : r->kind == TRANSFER_STATE;
-    if (same && has) {
-        int tensors = source->tensors;
-        o->update = source->update;
-        o->reply = (struct transfer_reply){
-            TRANSFER_OK, source->exact, r->step, update ? source->update.header_count : 0, tensors, 0};
-        memcpy(k, update ? source->update.k : source->point.k, (size_t)tensors * 4);
-    }
+    if (offer_live(s, r, o) || offer_resting(source, r, o))
+        memcpy(k, r->kind == TRANSFER_UPDATE ? o->update.k : source->point.k, (size_t)source->tensors * 4);
     s->epoch = source->epoch;
     pthread_rwlock_unlock(&source->gate);
 }
@@ -245,7 +283,8 @@ static void answer_request(struct service *s, const struct transfer_request *r)
 
 void transfer_serve(void *ctx, int fd, const struct handshake_claim *claim, const struct abort_flag *closing)
 {
-    struct service s = {.source = ctx, .fd = fd, .closing = closing, .chunk = malloc(TRANSFER_CHUNK + 4)};
+    struct service s = {
+        .source = ctx, .fd = fd, .closing = closing, .live = -1, .chunk = malloc(TRANSFER_CHUNK + 4)};
     struct patience patience = {closing, clock_now() + SERVE_PATIENCE};
     struct transfer_request r;
     bool asked =

@@ -283,13 +283,15 @@ static void best_state(const struct rig *rig, struct msg_state *best)
     }
 }
 
-static enum msg_role role_of(const struct rig_trainer *t, const struct msg_state *resume)
+static enum msg_role role_of(const struct rig_trainer *t, const struct msg_state *resume, bool follows)
 {
     if (!resume->held)
         return ROLE_INIT;
     if (msg_state_equal(&t->state, resume))
         return ROLE_KEEP;
-    return t->state.held && t->state.step == resume->step - 1 ? ROLE_CATCH_UP : ROLE_RECEIVE;
+    if (!t->state.held || t->state.step != resume->step - 1)
+        return ROLE_RECEIVE;
+    return follows ? ROLE_FOLLOW : ROLE_CATCH_UP;
 }
 
 int rig_send_form(struct rig *rig, const int *workers, int n)
@@ -302,7 +304,9 @@ int rig_send_form(struct rig *rig, const int *workers, int n)
     best_state(rig, &f->resume);
     for (int i = 0; i < n; i++) {
         const struct rig_trainer *t = &rig->t[workers[i]];
-        rig->role[t->worker] = role_of(t, &f->resume);
+        rig->role[t->worker] = role_of(t, &f->resume, rig->follows);
+        if (rig->role[t->worker] == ROLE_FOLLOW)
+            f->lanes_count = rig->spec.batch.lanes; /* rank 0's, all */
         f->member[f->count++] = member(t, rig->role[t->worker]);
     }
     for (int w = 0; w < RIG_TRAINERS && f->resume.held; w++)

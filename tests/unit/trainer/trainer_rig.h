@@ -36,6 +36,7 @@ struct rig {
     double evaluated[RIG_STEPS + 1];
     int evaluations;
     enum msg_role role[RIG_TRAINERS]; /* of each worker in the last form */
+    bool follows;                     /* said of who is a step behind: nobody waits until it is not */
     struct rig_trainer t[RIG_TRAINERS];
     struct message message; /* the last received */
 };

@@ -216,6 +216,40 @@ Test(trainer, one_who_is_killed_while_it_catches_up_does_so_again)
     }
 }
 
+Test(trainer, one_who_missed_an_update_gets_it_while_the_other_one_goes_on)
+{
+    struct rig *rig = leave_worker_1_behind(1);
+    rig->follows = true;
+    rig_form(rig, all, 2);
+    cr_assert_eq(rig->role[1], ROLE_FOLLOW);
+    expect_digest(rig, all, 2);
+    rig_close(rig);
+}
+
+Test(trainer, one_who_is_killed_while_it_follows_goes_on_from_what_it_held)
+{
+    static const char *const points[] = {"receive-chunk:1", "update-received", "update-valid", "slot-valid:9",
+                                         "before-commit"};
+    for (size_t i = 0; i < sizeof points / sizeof *points; i++) {
+        struct rig *rig = leave_worker_1_behind(1);
+        static const int first[] = {0};
+        rig_kill(rig, 1);
+        rig->t[1].restarts = 0;
+        rig_spawn(rig, 1, points[i]);
+        rig->follows = true;
+        rig_form(rig, all, 2);
+        cr_assert_eq(rig_wait(rig, 1), -SIGKILL, "%s", points[i]);
+        rig_spawn(rig, 1, NULL);
+        cr_assert(rig->t[1].state.held, "%s", points[i]);
+        rig_stop(rig, first, 1, STOP_NOW);
+        cr_assert_eq(rig->t[0].state.step, 2, "%s: no step is made without it", points[i]);
+        rig->follows = false;
+        rig_form(rig, all, 2);
+        expect_digest(rig, all, 2);
+        rig_close(rig);
+    }
+}
+
 Test(trainer, a_trainer_killed_inside_its_update_goes_on_from_its_memory)
 {
     static const char *const points[] = {"words-complete:3", "update-valid:3",   "slot-valid:20",

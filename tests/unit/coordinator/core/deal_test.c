@@ -12,16 +12,31 @@ static const struct row {
     const char *done[MEMBERS];
     const char *kept, *rank;
     int left;
+    const char *idle; /* a letter a rank; NULL: none is */
 } rows[] = {
-    {"nobody has anything: usual shares", 3, {"", "", ""}, "---", "000011112222", 12},
-    {"one of four died, and had a quarter", 3, {"xxx", "...xxx", "......xxx"}, "yyy", "000111222012", 3},
-    {"who has least left gets the lanes of the dead", 2, {"xx", "....xxxx"}, "yy", "000011110111", 6},
-    {"all is computed", 2, {"xxxxxx", "......xxxxxx"}, "yy", "000000111111", 0},
-    {"one lane in two sets: the larger set stays", 2, {"xx", ".xxx"}, "-y", "011100001111", 9},
-    {"as large: the first stays", 2, {"xx", ".xx"}, "y-", "000000011111", 10},
-    {"a third one meets neither", 3, {"x", "xx", "..x"}, "-yy", "112000111222", 9},
-    {"alone", 1, {"..x"}, "y", "000000000000", 11},
-    {"fewer lanes left than members", 4, {"xxxxxx", "......xxxxx", "", ""}, "yy--", "000000111110", 1},
+    {"nobody has anything: usual shares", 3, {"", "", ""}, "---", "000011112222", 12, NULL},
+    {"one of four died, and had a quarter",
+     3,
+     {"xxx", "...xxx", "......xxx"},
+     "yyy",
+     "000111222012",
+     3,
+     NULL},
+    {"who has least left gets the lanes of the dead", 2, {"xx", "....xxxx"}, "yy", "000011110111", 6, NULL},
+    {"all is computed", 2, {"xxxxxx", "......xxxxxx"}, "yy", "000000111111", 0, NULL},
+    {"one lane in two sets: the larger set stays", 2, {"xx", ".xxx"}, "-y", "011100001111", 9, NULL},
+    {"as large: the first stays", 2, {"xx", ".xx"}, "y-", "000000011111", 10, NULL},
+    {"a third one meets neither", 3, {"x", "xx", "..x"}, "-yy", "112000111222", 9, NULL},
+    {"alone", 1, {"..x"}, "y", "000000000000", 11, NULL},
+    {"one is to have none", 3, {"", "", ""}, "---", "000000111111", 12, "..x"},
+    {"two are to have none, and one has computed some",
+     4,
+     {"", "xx", "", ""},
+     "-y--",
+     "110000011111",
+     10,
+     "..xx"},
+    {"fewer lanes left than members", 4, {"xxxxxx", "......xxxxx", "", ""}, "yy--", "000000111110", 1, NULL},
 };
 
 static struct lane_set of(const char *letters)
@@ -42,7 +57,11 @@ Test(deal, who_has_computed_keeps_it_and_the_rest_is_shared_out)
         char text[LANES + 1] = "";
         for (int r = 0; r < MEMBERS; r++)
             done[r] = of(row->done[r]);
-        cr_assert_eq(deal_lanes(LANES, row->world, done, rank), row->left, "%s", row->what);
+        struct worker_set idle = {0};
+        for (int r = 0; row->idle && row->idle[r]; r++)
+            if (row->idle[r] == 'x')
+                set_add(&idle, r);
+        cr_assert_eq(deal_lanes(LANES, row->world, idle, done, rank), row->left, "%s", row->what);
         for (int lane = 0; lane < LANES; lane++)
             text[lane] = (char)('0' + rank[lane]);
         cr_assert_str_eq(text, row->rank, "%s: %s, not %s", row->what, text, row->rank);
@@ -64,7 +83,8 @@ Test(deal, shares_are_as_even_as_they_can_be_whatever_was_done)
                 lane_set_add(&done[(bits >> 16) % (unsigned)world], lane);
         if (chance % 3 == 0)
             lane_set_add(&done[0], (int)(chance % LANES));
-        int left = deal_lanes(LANES, world, done, rank), counted = 0;
+        struct worker_set none = {0};
+        int left = deal_lanes(LANES, world, none, done, rank), counted = 0;
         for (int lane = 0; lane < LANES; lane++) {
             cr_assert(rank[lane] >= 0 && rank[lane] < world);
             for (int r = 0; r < world; r++)

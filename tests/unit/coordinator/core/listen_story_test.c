@@ -1,4 +1,5 @@
 /* Newcomers who listen to a ring before they are of it. */
+#include "coordinator/core/rdzv_state.h"
 #include "tests/unit/coordinator/core/story.h"
 
 /* Workers 0 and 1 train, and worker 2 has come and was told to listen. */
@@ -57,7 +58,8 @@ Test(listen, who_holds_what_the_others_do_is_told_to_stop_when_they_have_and_kee
     story_end(&s);
 }
 
-Test(listen, who_is_one_step_behind_gets_one_update)
+/* They compute lanes while it fetches the update, and their headers wait for its own. */
+Test(listen, who_is_one_step_behind_follows_and_the_others_go_on_at_once_without_lanes_for_it)
 {
     struct story s;
     let_one_listen(&s, 2);
@@ -65,7 +67,55 @@ Test(listen, who_is_one_step_behind_gets_one_update)
     stopped(&s, 0, 8, 8);
     stopped(&s, 1, 8, 8);
     stopped(&s, 2, 7, 7);
-    cr_assert_eq(s.form.form.member[2].role, ROLE_CATCH_UP);
+    const struct msg_form *f = &s.form.form;
+    cr_assert_eq(f->member[2].role, ROLE_FOLLOW);
+    cr_assert_lt(f->source[0].worker, 2);
+    cr_assert_eq(f->lanes_count, s.st->settings.lanes);
+    for (int lane = 0; lane < f->lanes_count; lane++)
+        cr_assert(f->lane_rank[lane] == 0 || f->lane_rank[lane] == 1, "lane %d is rank %d's", lane,
+                  f->lane_rank[lane]);
+    cr_assert_eq(s.st->lanes_dealt, 0, "nobody died");
+    ready(&s, 0, 8);
+    ready(&s, 1, 8);
+    forget(&s);
+    ready(&s, 2, 7);
+    cr_assert(said(&s, "send 0,1,2 go g=1.2"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* A member would be ready at once, and who leaves is let go as soon as all are. */
+Test(listen, who_is_one_step_behind_those_who_leave_has_the_update_before_they_go)
+{
+    struct story s;
+    let_one_listen(&s, 1);
+    heard(&s, 2, 6);
+    for (int w = 0; w < 2; w++) {
+        struct message m;
+        message_init(&m, MSG_LEAVING);
+        hear(&s, w, &m);
+    }
+    stopped(&s, 0, 8, 8);
+    stopped(&s, 1, 8, 8);
+    stopped(&s, 2, 7, 7);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    cr_assert_eq(s.form.form.count, 1);
+    cr_assert_eq(s.form.form.member[0].role, ROLE_CATCH_UP);
+    story_end(&s);
+}
+
+/* Its word that it is ready says what it holds: another step than the one before is none to follow from. */
+Test(listen, who_follows_and_is_ready_with_something_else_makes_the_ring_come_to_nothing)
+{
+    struct story s;
+    let_one_listen(&s, 2);
+    heard(&s, 2, 6);
+    stopped(&s, 0, 8, 8);
+    stopped(&s, 1, 8, 8);
+    stopped(&s, 2, 7, 7);
+    ready(&s, 0, 8);
+    ready(&s, 1, 8);
+    ready(&s, 2, 6);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING);
     story_end(&s);
 }
 
@@ -494,5 +544,31 @@ Test(listen, while_a_member_has_not_said_that_it_cant_nobody_is_stopped_for_who_
     they_wait(&s, 1, 45);
     cr_assert(said(&s, "send 1 save"), "its part goes to the other member: %s", str_text(&s.log));
     cr_assert_not(said(&s, " stop "), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* Its part stands, and who wrote it writes no other one. */
+Test(listen, the_part_of_one_that_has_gone_since_shows_nobody_who_could_write_another)
+{
+    struct story s;
+    finish_in(&s, true, 600 * RM_S, true);
+    checkpointed(&s, 1, 100, 1, 2, true);
+    closed(&s, 1);
+    they_wait(&s, 1, 35);
+    for (int i = 0; i < 10 && !said(&s, "send 2 stop"); i++)
+        they_live_on(&s, 3, 1);
+    cr_assert(said(&s, "send 2 stop"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* The run would end by it. */
+Test(listen, a_fault_that_nobody_waits_for_is_none_where_who_listens_holds_it)
+{
+    struct story s;
+    finish_in(&s, false, 0, true);
+    write_fails(&s, 0, 100, CLASS_MACHINE);
+    write_fails(&s, 1, 100, CLASS_MACHINE);
+    cr_assert(said(&s, "send 2 stop"), "%s", str_text(&s.log));
+    cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
     story_end(&s);
 }

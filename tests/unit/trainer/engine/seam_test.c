@@ -188,6 +188,79 @@ Test(seam, a_far_state_is_received_given_and_caught_up_with, .timeout = 60)
     newcomer(device_open, device_open);
 }
 
+/* What led to a state stands until the sum of the next step is written over it. */
+Test(seam, who_follows_gets_the_update_while_another_computes_the_next_steps_lanes, .timeout = 60)
+{
+    struct rig *rig = rig_open(), *undisturbed = rig_open();
+    char digest[RM_HASH_HEX];
+    begin_alone(undisturbed, NULL);
+    for (int i = 0; i < STEPS; i++)
+        rig_step(undisturbed, 1);
+    begin_alone(rig, NULL);
+    rig_step(rig, 1);
+    rig_start(rig, 1, NULL);
+    cr_assert(rig_take(rig, 1, 0, CMD_RECEIVE), "%s", rig->e[1].result.text);
+    rig_step(rig, 1); /* without the other one, who misses it */
+    rig->form.form.resume = rig->e[0].result.state;
+    rig->form.form.lanes_count = RIG_LANES; /* rank 0's, all */
+    rig_connect(rig, 2);
+    bool again = false;
+    do {
+        cr_assert(
+            rig_run_action(
+                rig, 0, &(struct elastic_action){.command = CMD_LANES, .form = &rig->form, .again = again}),
+            "%s", rig->e[0].result.text);
+        if (!again)
+            cr_assert(rig_take(rig, 1, 0, CMD_CATCH_UP), "%s", rig->e[1].result.text);
+        cr_assert(
+            rig_run_action(
+                rig, 1, &(struct elastic_action){.command = CMD_LANES, .form = &rig->form, .again = again}),
+            "%s", rig->e[1].result.text);
+        rig_each(rig, 2, CMD_EXCHANGE);
+        again = rig->e[0].result.outcome == OUTCOME_RESCALE;
+    } while (again);
+    rig_all(rig, 2, CMD_COMMIT);
+    text_copy(digest, sizeof digest, rig_digest(undisturbed, 0));
+    cr_assert_str_eq(rig_digest(rig, 0), digest);
+    cr_assert_str_eq(rig_digest(rig, 1), digest);
+    rig_close(rig);
+    rig_close(undisturbed);
+}
+
+static void *catches_up(void *arg)
+{
+    struct rig *rig = arg;
+    rig_take(rig, 1, 0, CMD_CATCH_UP);
+    return NULL;
+}
+
+/* The others are told to go at the same moment, and each hears it at its own. */
+Test(seam, an_update_on_its_way_to_who_follows_goes_on_when_its_source_begins_the_next_step, .timeout = 60)
+{
+    struct rig *rig = rig_open();
+    pthread_t thread;
+    rig->spec.model.shape.width = 256; /* an update of dozens of chunks */
+    begin_alone(rig, NULL);
+    rig_step(rig, 1);
+    rig_start(rig, 1, NULL);
+    cr_assert(rig_take(rig, 1, 0, CMD_RECEIVE), "%s", rig->e[1].result.text);
+    rig_step(rig, 1);
+    rig->form.form.resume = rig->e[0].result.state;
+    rig->form.form.lanes_count = RIG_LANES; /* rank 0's, all */
+    rig_connect(rig, 2);
+    int64_t before = engine_pulse(rig->e[1].engine).bytes;
+    cr_assert_eq(pthread_create(&thread, NULL, catches_up, rig), 0);
+    while (engine_pulse(rig->e[1].engine).bytes == before)
+        continue;
+    cr_assert(rig_run(rig, 0, CMD_LANES), "%s", rig->e[0].result.text);
+    pthread_join(thread, NULL);
+    cr_assert_eq(rig->e[1].result.outcome, OUTCOME_OK, "%s", rig->e[1].result.text);
+    char digest[RM_HASH_HEX];
+    text_copy(digest, sizeof digest, rig_digest(rig, 0));
+    cr_assert_str_eq(rig_digest(rig, 1), digest);
+    rig_close(rig);
+}
+
 Test(seam, what_lay_on_a_device_is_gone_with_its_trainer_and_what_lay_in_the_memfd_is_not, .timeout = 60)
 {
     struct rig *rig = rig_open();

@@ -13,7 +13,7 @@ enum { TENSORS = 3, LANES = 5, WORDS = 1024 };
  * protocol's number keeps them apart. Nothing else binds the three. */
 Test(header, its_layout_its_version_and_the_protocols_number_change_together)
 {
-    const int version = 4, protocol = 16 + (RM_WORKERS_MAX == 64 ? 0 : 1000 + RM_WORKERS_MAX);
+    const int version = 4, protocol = 17 + (RM_WORKERS_MAX == 64 ? 0 : 1000 + RM_WORKERS_MAX);
     const int64_t lane = 4 + 1, rank = 10, sums = 2;
     const int64_t words = lane * 1 + rank * RM_WORKERS_MAX + sums;
     cr_assert(HEADER_VERSION == version && MSG_PROTOCOL == protocol && header_count(1, 1) == words &&
