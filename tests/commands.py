@@ -138,7 +138,7 @@ ASKED = [
     "tools/valgrind rdzv_test", "tools/valgrind --run",
     "tools/store_faults --to 1000", "tools/store_faults --from 1 --to 150",
     "RINGMASTER_BIN=build/test/bin tools/store_faults --from 1 --to 1000 --jobs 16",
-    "tools/bench recovery", "tools/bench train", "tools/bench checkpoint", "tools/bench store", "tools/bench elastic --python P", "tools/bench elastic --python P --save-every 50", "tools/bench ring", "tools/bench slow",
+    "tools/bench recovery", "tools/bench join", "tools/bench train", "tools/bench checkpoint", "tools/bench store", "tools/bench elastic --python P", "tools/bench elastic --python P --save-every 50", "tools/bench ring", "tools/bench slow",
     "tools/bench gpu", "tools/bench spot", "tools/bench spot --trace FILE...", "tools/bench spot --only notices",
     "tools/bench spot --only policy --hours 24", "tools/bench spot --only policy --hours 24 --trace FILE...", "tools/bench spot --only meter --hours 24 --trace FILE...",
     "tools/bench spot --only meter", "tools/bench spot --only meter --hours 24",

@@ -18,6 +18,7 @@ import bench_checkpoint  # noqa: E402  (its folder is on the path only now)
 import bench_compare  # noqa: E402
 import bench_elastic  # noqa: E402
 import bench_gpu  # noqa: E402
+import bench_join  # noqa: E402
 import bench_ring  # noqa: E402
 import bench_slow  # noqa: E402
 import bench_spot  # noqa: E402
@@ -252,7 +253,7 @@ def show(name, found, write, hours):
 
 def main():
     parser = argparse.ArgumentParser(prog="tools/bench")
-    parser.add_argument("what", nargs="?", default="all", choices=["recovery", "train", "checkpoint", "store", "elastic", "ring", "slow", "spot", "gpu", "compare", "all"])
+    parser.add_argument("what", nargs="?", default="all", choices=["recovery", "join", "train", "checkpoint", "store", "elastic", "ring", "slow", "spot", "gpu", "compare", "all"])
     parser.add_argument("--write", action="store_true", help="put the result into docs/benchmarks.md")
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--rounds", type=int, default=2)
@@ -280,6 +281,7 @@ def main():
     if not set(arguments.only or ()) <= set(parts):
         parser.error(f"--only of {arguments.what}: " + (", ".join(parts) or "it has no parts"))
     benches = {"recovery": lambda: bench_recovery(arguments.kills, arguments.python),
+               "join": lambda: Found(*bench_join.bench(arguments.rounds, lambda text: print(text, file=sys.stderr, flush=True))),
                "checkpoint": lambda: Found(*bench_checkpoint.bench(run_job, job_of, percentile, arguments.snapshots)),
                "train": lambda: bench_train(arguments.python, arguments.rounds, arguments.steps),
                "store": lambda: bench_store.bench(arguments.bytes, arguments.rounds),
