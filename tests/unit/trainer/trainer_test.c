@@ -192,28 +192,39 @@ Test(trainer, one_who_is_further_behind_receives_everything)
     rig_close(rig);
 }
 
+/* Killed there, worker 1 still holds the step before or has the newest, and nobody has gone on without it. */
+static void kill_worker_1_behind(const char *point, bool follows)
+{
+    struct rig *rig = leave_worker_1_behind(1);
+    static const int first[] = {0};
+    rig_kill(rig, 1);
+    rig->t[1].restarts = 0;
+    rig_spawn(rig, 1, point);
+    cr_assert_eq(rig->t[1].state.step, rig->t[0].state.step - 1);
+    rig->follows = follows;
+    rig_send_form(rig, all, 2);
+    if (follows)
+        rig_go(rig, all, 2);
+    while (rig_expect(rig, 1, MSG_READY))
+        continue;
+    cr_assert_eq(rig_wait(rig, 1), -SIGKILL, "%s", point);
+    rig_spawn(rig, 1, NULL);
+    cr_assert(rig->t[1].state.held, "%s", point);
+    rig_stop(rig, first, 1, STOP_NOW);
+    cr_assert_eq(rig->t[0].state.step, 2, "%s: no step is made without it", point);
+    rig->follows = false;
+    rig_form(rig, all, 2);
+    expect_digest(rig, all, 2);
+    rig_close(rig);
+}
+
+static const char *const while_behind[] = {"receive-chunk:1", "update-received", "update-valid",
+                                           "slot-valid:9", "before-commit"};
+
 Test(trainer, one_who_is_killed_while_it_catches_up_does_so_again)
 {
-    static const char *const points[] = {"receive-chunk:1", "update-received", "update-valid", "slot-valid:9",
-                                         "before-commit"};
-    for (size_t i = 0; i < sizeof points / sizeof *points; i++) {
-        struct rig *rig = leave_worker_1_behind(1);
-        static const int first[] = {0};
-        rig_kill(rig, 1);
-        rig->t[1].restarts = 0;
-        rig_spawn(rig, 1, points[i]);
-        cr_assert_eq(rig->t[1].state.step, rig->t[0].state.step - 1);
-        rig_send_form(rig, all, 2);
-        while (rig_expect(rig, 1, MSG_READY))
-            continue;
-        cr_assert_eq(rig_wait(rig, 1), -SIGKILL, "%s", points[i]);
-        rig_spawn(rig, 1, NULL);
-        cr_assert(rig->t[1].state.held, "%s", points[i]);
-        rig_stop(rig, first, 1, STOP_NOW);
-        rig_form(rig, all, 2);
-        expect_digest(rig, all, 2);
-        rig_close(rig);
-    }
+    for (size_t i = 0; i < sizeof while_behind / sizeof *while_behind; i++)
+        kill_worker_1_behind(while_behind[i], false);
 }
 
 Test(trainer, one_who_missed_an_update_gets_it_while_the_other_one_goes_on)
@@ -228,26 +239,8 @@ Test(trainer, one_who_missed_an_update_gets_it_while_the_other_one_goes_on)
 
 Test(trainer, one_who_is_killed_while_it_follows_goes_on_from_what_it_held)
 {
-    static const char *const points[] = {"receive-chunk:1", "update-received", "update-valid", "slot-valid:9",
-                                         "before-commit"};
-    for (size_t i = 0; i < sizeof points / sizeof *points; i++) {
-        struct rig *rig = leave_worker_1_behind(1);
-        static const int first[] = {0};
-        rig_kill(rig, 1);
-        rig->t[1].restarts = 0;
-        rig_spawn(rig, 1, points[i]);
-        rig->follows = true;
-        rig_form(rig, all, 2);
-        cr_assert_eq(rig_wait(rig, 1), -SIGKILL, "%s", points[i]);
-        rig_spawn(rig, 1, NULL);
-        cr_assert(rig->t[1].state.held, "%s", points[i]);
-        rig_stop(rig, first, 1, STOP_NOW);
-        cr_assert_eq(rig->t[0].state.step, 2, "%s: no step is made without it", points[i]);
-        rig->follows = false;
-        rig_form(rig, all, 2);
-        expect_digest(rig, all, 2);
-        rig_close(rig);
-    }
+    for (size_t i = 0; i < sizeof while_behind / sizeof *while_behind; i++)
+        kill_worker_1_behind(while_behind[i], true);
 }
 
 Test(trainer, a_trainer_killed_inside_its_update_goes_on_from_its_memory)
