@@ -24,8 +24,8 @@ static int attempt_told(void)
 }
 
 /* Who holds its state elsewhere than in its own memory works with it while it is asked for. Under `run` all
- * share one machine, whose processors a newcomer that listens takes from them, while a state that all wait for
- * comes as fast as memory is copied. */
+ * share one machine, whose processors a newcomer that listens takes from them, while a state that all wait
+ * for comes as fast as memory is copied. */
 static bool newcomers_listen(const struct job_spec *spec, bool pod)
 {
     const char *text = config_get(CONFIG_LISTEN);

@@ -1,7 +1,6 @@
 /* What the pages say of a story. */
 #include "coordinator/status/history.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -52,24 +51,17 @@ static void take_note(struct watch *w)
     history_look(w->c, w->s.st);
 }
 
-static const struct js *page_behind(struct watch *w, int64_t told)
+static const struct js *page(struct watch *w)
 {
     struct error err;
     struct str out = str_init(1 << 20);
-    struct history_terms asked = terms;
-    asked.told = told;
-    history_print_status(w->c, w->s.st, &asked, w->s.now, &out);
+    history_print_status(w->c, w->s.st, &terms, w->s.now, &out);
     cr_assert_leq(out.length, STATUS_BYTES_MAX);
     js_free(w->page);
     w->page = js_parse(str_text(&out), out.length, "status", &err);
     cr_assert(w->page, "%s", err.text);
     str_clear(&out);
     return w->page;
-}
-
-static const struct js *page(struct watch *w)
-{
-    return page_behind(w, 0);
 }
 
 static int64_t number(const struct js *o, const char *key)
@@ -250,33 +242,6 @@ Test(history, of_many_events_the_newest_are_kept_in_order)
     cr_assert_eq(js_size(events), HISTORY_EVENTS);
     cr_assert_eq(number(js_at(events, 0), "sequence"), 37);
     cr_assert_eq(number(js_at(events, HISTORY_EVENTS - 1), "sequence"), 100);
-    dismiss(&w);
-}
-
-Test(history, who_knows_events_gets_those_behind_them)
-{
-    struct watch w;
-    arrange(&w);
-    struct rdzv_tell tell = {.kind = TELL_WAITING};
-    static const struct {
-        int64_t told;
-        size_t come;
-    } cases[] = {{0, HISTORY_EVENTS},
-                 {30, HISTORY_EVENTS},
-                 {36, HISTORY_EVENTS},
-                 {37, HISTORY_EVENTS - 1},
-                 {99, 1},
-                 {100, 0},
-                 {INT64_MAX, 0}};
-    for (int i = 0; i < 100; i++)
-        history_note(w.c, &tell, i, i);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const struct js *events = js_get(page_behind(&w, cases[i].told), "events");
-        cr_expect_eq(js_size(events), cases[i].come, "of those behind %" PRId64 " %zu came", cases[i].told,
-                     js_size(events));
-        if (cases[i].come)
-            cr_expect_eq(number(js_at(events, cases[i].come - 1), "sequence"), 100);
-    }
     dismiss(&w);
 }
 

@@ -235,3 +235,69 @@ Test(listen, who_is_in_a_ring_says_that_it_can_t)
     cr_assert_null(did(&p, ELASTIC_RUN));
     end(&p);
 }
+
+/* ---- a step behind, in the ring ---- */
+
+/* It is ready before it has the step that the others made, and has it before its first lanes. */
+Test(listen, who_follows_is_ready_at_once_and_catches_up_when_the_others_go)
+{
+    struct play p;
+    begin(&p, 4);
+    form(&p, 1, ROLE_FOLLOW, 5);
+    cr_assert_eq(p.running, CMD_CONNECT);
+    done(&p, OUTCOME_OK, false);
+    cr_assert_eq(sent(&p, MSG_READY)->ready.state.step, 4);
+    go(&p, 1);
+    cr_assert_eq(p.running, CMD_CATCH_UP);
+    p.state = state_of(5);
+    done(&p, OUTCOME_OK, false);
+    cr_assert_eq(p.running, CMD_LANES);
+    end(&p);
+}
+
+/* All do, so it would be missed. */
+Test(listen, what_is_due_at_the_step_that_was_followed_to_is_done_behind_it)
+{
+    struct play p;
+    begin(&p, 3);
+    form(&p, 1, ROLE_FOLLOW, 4);
+    done(&p, OUTCOME_OK, false);
+    go(&p, 1);
+    p.state = state_of(4);
+    done(&p, OUTCOME_OK, false);
+    cr_assert_eq(p.running, CMD_EVALUATE);
+    end(&p);
+}
+
+Test(listen, who_follows_into_another_history_holds_nothing_any_more)
+{
+    struct play p;
+    begin(&p, 4);
+    form(&p, 1, ROLE_FOLLOW, 5);
+    done(&p, OUTCOME_OK, false);
+    go(&p, 1);
+    done(&p, OUTCOME_LINEAGE, false);
+    cr_assert_eq(sent(&p, MSG_FAULT)->fault.kind, FAULT_LINEAGE);
+    cr_assert_eq(p.running, CMD_DROP, "else it would follow again, and again");
+    end(&p);
+}
+
+Test(listen, who_follows_and_is_told_to_stop_says_what_it_holds)
+{
+    struct play p;
+    begin(&p, 4);
+    form(&p, 1, ROLE_FOLLOW, 5);
+    done(&p, OUTCOME_OK, false);
+    go(&p, 1);
+    stop(&p, 2, STOP_NOW);
+    cr_assert_eq(did(&p, ELASTIC_ABORT)->command, CMD_CATCH_UP);
+    done(&p, OUTCOME_ABORTED, false);
+    cr_assert_eq(sent(&p, MSG_STOPPED)->stopped.state.step, 4);
+    cr_assert_not(sent(&p, MSG_FAULT));
+    form(&p, 2, ROLE_CATCH_UP, 5);
+    cr_assert_eq(p.running, CMD_CATCH_UP);
+    p.state = state_of(5);
+    done(&p, OUTCOME_OK, false);
+    cr_assert_eq(p.running, CMD_CONNECT);
+    end(&p);
+}
