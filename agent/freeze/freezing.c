@@ -55,7 +55,7 @@ struct freezing {
     int out[2];
     struct wish_to_freeze now, next;
     struct freezing_made making;
-    rm_time began, dumped;
+    rm_time began, dumped, fetched;
     int64_t memory;          /* of what is dumped */
     int64_t room;            /* for it and the files that travel along; -1: not known */
     struct freeze_cost last; /* of the newest that was published */
@@ -92,6 +92,10 @@ static void tell_back(struct freezing *f, long pid, const struct error *why)
 {
     struct freezing_back back = {
         .pid = pid, .number = pid ? f->found : 0, .took = clock_now() - f->began, .why = why};
+    if (pid) /* by which a person sees whether the store or this machine takes the time */
+        log_info("a snapshot lives again", "number=%lld bytes=%lld fetch_ms=%.0f restore_ms=%.0f",
+                 (long long)f->found, (long long)f->m->bytes, rm_ms(f->fetched - f->began),
+                 rm_ms(clock_now() - f->fetched));
     finish_work(f);
     f->options.back(f->options.ctx, &back);
 }
@@ -283,6 +287,7 @@ static void restore_now(struct freezing *f)
 static void fetched(struct freezing *f)
 {
     bool there = f->status == 0 && f->found;
+    f->fetched = clock_now();
     if (there && f->given_up)
         f->status = err_set(&f->err, ERR_ABORTED, "told to stop before it lived again");
     if (f->status < 0)
@@ -310,6 +315,9 @@ static void sent(struct freezing *f)
                                    .frozen = f->making.frozen,
                                    .dump = f->dumped - f->began,
                                    .send = clock_now() - f->dumped};
+    log_info("a snapshot is published", "number=%lld bytes=%lld frozen_ms=%.1f dump_ms=%.0f send_ms=%.0f",
+             (long long)f->newest, (long long)f->making.bytes, rm_ms(f->last.frozen), rm_ms(f->last.dump),
+             rm_ms(f->last.send));
     tell_made(f, "");
 }
 

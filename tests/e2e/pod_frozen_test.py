@@ -111,6 +111,13 @@ def published(tmp_path):
     return sorted(int(path.parent.name.rpartition("-")[2]) for path in (tmp_path / "store").glob("process-*/manifest.json"))
 
 
+def logged_keys(pod, message):
+    """What the first such line of its agent's log tells, each of which is there."""
+    lines = [json.loads(line) for line in list(pod.lines) if f'"{message}"' in line]
+    assert lines and all(lines[0].values()), pod.text()
+    return set(lines[0]) - {"time", "level", "program", "message"}
+
+
 def begin(group, **worker):
     """A pod and its coordinator, and the program counts."""
     pod = group.worker(0, **worker)
@@ -173,7 +180,9 @@ def test_who_is_told_to_go_freezes_and_the_next_pod_counts_on_with_the_next_numb
     assert first.last_word() == {"left": True}
     assert not list((tmp_path / "images").iterdir()), "the files of the snapshot are gone from this disk"
     assert published(tmp_path) == [1]
+    assert logged_keys(first, "a snapshot is published") == {"number", "bytes", "frozen_ms", "dump_ms", "send_ms"}
     second = goes_on(group, 1)
+    assert logged_keys(second, "a snapshot lives again") == {"number", "bytes", "fetch_ms", "restore_ms"}
     kill(second)
     assert in_order(first.numbers() + second.numbers()), "none is left out, and none is there twice"
     third = goes_on(group, 1, attempt=3)
