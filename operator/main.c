@@ -24,7 +24,6 @@ static const char usage[] =
     "  --process-snapshots      make jobs with checkpoint.process: CRIU: their programs run as uid 0 with "
     "five\n"
     "                           capabilities and without a seccomp filter (default: they are refused)\n"
-    "  --snapshot-filter FILE   with this seccomp profile of the nodes' own in its place\n"
     "  --no-network-policies    make no NetworkPolicies\n"
     "  --open-metrics           let NetworkPolicies admit scrapes from everywhere\n"
     "  --metrics-from K=V,...   let them admit scrapes from the namespaces that have these labels\n"
@@ -65,9 +64,7 @@ static int read_number(struct operator_options *out, int option, struct error *e
 static int read_rest(struct operator_options *out, int option, struct error *err)
 {
     if (option == 'S')
-        out->settings.snapshots.allowed = true;
-    else if (option == 'F')
-        out->settings.snapshots.filter = optarg;
+        out->settings.process_snapshots = true;
     else
         return read_number(out, option, err);
     return 0;
@@ -136,7 +133,6 @@ static int read_arguments(struct operator_options *out, const char **ret_show, i
         {"operator-namespace", required_argument, NULL, 'o'},
         {"leave-uid", no_argument, NULL, 'u'},
         {"process-snapshots", no_argument, NULL, 'S'},
-        {"snapshot-filter", required_argument, NULL, 'F'},
         {"no-network-policies", no_argument, NULL, 'N'},
         {"open-metrics", no_argument, NULL, 'm'},
         {"metrics-from", required_argument, NULL, 'M'},

@@ -229,7 +229,7 @@ OPTIONS = {
                                     "--evaluated 1", "--saved 1", "--lost-at 1", "--spent-at 1", "--spent 1,2,3,4,5", "--saves 1,2,3,4,5"],
     "ringmaster-operator": [
         "--kubeconfig FILE", "--context NAME", "--worker-image IMAGE", "--operator-namespace NAME", "--no-network-policies", "--open-metrics",
-        "--metrics-from KEY=VALUE", "--leave-uid", "--process-snapshots", "--snapshot-filter FILE", "--prices FILE", "--lease NAME", "--lease-namespace NAME", "--no-lease", "--coordinator-port 1",
+        "--metrics-from KEY=VALUE", "--leave-uid", "--process-snapshots", "--prices FILE", "--lease NAME", "--lease-namespace NAME", "--no-lease", "--coordinator-port 1",
         "--node-agent-port 1", "--qps 1", "--burst 1"],
 }
 

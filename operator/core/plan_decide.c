@@ -389,7 +389,7 @@ static int check_texts(const struct planner *p, struct error *err)
     if (status == 0)
         status = pod_coordinator(p->job, &p->s->settings, &(struct op_spec){0}, 1, &text, err);
     str_clear(&text);
-    if (status == 0 && p->job->freezes && !p->s->settings.snapshots.allowed)
+    if (status == 0 && p->job->freezes && !p->s->settings.process_snapshots)
         status = err_set(err, ERR_USAGE,
                          "spec.checkpoint.process is CRIU, which this operator is not told to allow "
                          "(processSnapshots.enabled of "

@@ -394,7 +394,7 @@ static int complete(const struct making *m, struct js **ret_container)
     part_default_bool(m->pod_spec, "automountServiceAccountToken", false);
     part_default_bool(m->pod_spec, "enableServiceLinks", false);
     if (is_frozen(m))
-        pod_frozen_rights(container, m->settings->snapshots.filter);
+        pod_frozen_rights(container);
     part_security(m->pod_spec, m->settings->leave_uid);
     if (!runs_program(m)) /* which writes where it likes, unless the template says otherwise */
         part_read_only_root(container);

@@ -16,8 +16,7 @@
 
 #define PIDS   "a restored process takes the pid that it had, which others may hold there"
 #define RIGHTS "Kubernetes gives the rights that a snapshot takes to uid 0 alone"
-#define FILTER "the runtime's filter refuses clone3, by which a process gets its pid again"
-#define OURS   "which filter its pod has is for the cluster's administrator to say"
+#define FILTER "a process with a filter of system calls can't be frozen"
 #define BOUND  "its pod is bounded to the rights that a snapshot takes"
 
 enum {
@@ -79,7 +78,7 @@ static int check_context(const struct js *context, struct error *err)
     if (filter && !strcmp(filter, "RuntimeDefault"))
         return refuse_member("seccompProfile: RuntimeDefault", FILTER, err);
     if (filter && strcmp(filter, "Unconfined") != 0)
-        return refuse_member("a seccompProfile", OURS, err);
+        return refuse_member("a seccompProfile", FILTER, err);
     return 0;
 }
 
@@ -136,7 +135,7 @@ static struct js *object_in(struct js *object, const char *key)
     return made;
 }
 
-void pod_frozen_rights(struct js *container, const char *filter)
+void pod_frozen_rights(struct js *container)
 {
     if (!js_get(container, "securityContext"))
         object_in(container, "securityContext");
@@ -153,9 +152,7 @@ void pod_frozen_rights(struct js *container, const char *filter)
     for (size_t i = 0; i < RIGHTS_COUNT; i++)
         js_push_string(add, rights[i]);
     js_set(own, "add", add);
-    js_set_string(profile, "type", filter ? "Localhost" : "Unconfined");
-    if (filter)
-        js_set_string(profile, "localhostProfile", filter);
+    js_set_string(profile, "type", "Unconfined");
 }
 
 /* An image holds what is in memory, which is no more than the container may use. */

@@ -14,9 +14,8 @@ struct js;
 int pod_frozen_refuse(const struct js *pod_spec, struct error *err);
 
 /* uid 0, bounded to what a snapshot takes, of this container alone: all others of the pod stay what they are.
- * Before part_security, which completes what is silent. filter: a seccomp profile of the nodes' own, by its
- * file; NULL: Unconfined. */
-void pod_frozen_rights(struct js *container, const char *filter);
+ * Before part_security, which completes what is silent. */
+void pod_frozen_rights(struct js *container);
 
 /* Room on the node's disk, and where the agent finds that and the rest, in its environment. older: the Secret
  * with another job's key (checkpoint.processKeyRef); NULL: none. */

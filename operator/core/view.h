@@ -164,11 +164,7 @@ struct op_view {
         bool network_policies;
         bool metrics_open; /* the NetworkPolicies admit scrapes: the ports for metrics, and no other one */
         const struct op_labels *metrics_from; /* from pods of namespaces with these; NULL: from everywhere */
-        struct {
-            bool allowed;       /* jobs with checkpoint.process: CRIU are made, and not refused */
-            const char *filter; /* the seccomp profile of their programs' containers, a file of each node
-                                 * (type Localhost); NULL: Unconfined */
-        } snapshots;
+        bool process_snapshots; /* jobs with checkpoint.process: CRIU are made, and not refused */
     } settings;
 };
 

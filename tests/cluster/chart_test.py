@@ -155,11 +155,9 @@ def test_snapshots_of_processes_are_allowed_where_that_is_asked_for(helm, home):
     def options(*settings):
         return [option for option in operator_pod(helm, home, *settings)[1]["args"] if "snapshot" in option]
 
-    filtered = "processSnapshots.seccompProfile=ringmaster/snapshots.json"
     image = f"--worker-image=ringmaster-snapshots:{VERSION}"
-    assert options() == [] and options(filtered) == []
+    assert options() == []
     assert options("processSnapshots.enabled=true") == [image, "--process-snapshots"], "of the worker's images the one that has CRIU"
-    assert options("processSnapshots.enabled=true", filtered) == [image, "--process-snapshots", "--snapshot-filter=ringmaster/snapshots.json"]
     pinned = f"image.snapshotsDigest=sha256:{'2' * 64}"
     assert options("processSnapshots.enabled=true", "image.registry=example.invalid/ml", pinned)[0] == (
         f"--worker-image=example.invalid/ml/ringmaster-snapshots:{VERSION}@sha256:{'2' * 64}")

@@ -160,7 +160,7 @@ struct op_plan *cast_plan(struct cast *c)
                         .settings = {.worker_image = "ours:1",
                                      .operator_namespace = "ringmaster-system",
                                      .network_policies = true,
-                                     .snapshots = {.allowed = c->snapshots}}};
+                                     .process_snapshots = c->snapshots}};
     s.coordinator = c->coordinator_answers ? &c->coordinator : NULL;
     s.answered_ms = c->answered_ms;
     s.in_vain_ms = c->in_vain_ms;
