@@ -39,7 +39,8 @@ open(out, "w").write(json.dumps(found))
 PIPELINE = """n=0; while [ $n -lt $0 ]; do echo $n; n=$((n+1)); sleep 0.05; done |
 while read n; do echo $n; done | while read n; do echo $n >&3; echo $n; done 3>> /tmp/log
 a=$(sha256sum < /tmp/log); echo "[\\"${a%% *}\\"]" > $1"""
-PROGRAMS = {"threads": ["python3", "-c", THREADS], "pipeline": ["sh", "-c", PIPELINE]}
+PROGRAMS = {"threads": (images.STRANGER, ["python3", "-c", THREADS]), "pipeline": (images.STRANGER, ["sh", "-c", PIPELINE]),
+            "counter": (images.STRANGER_MUSL, ["/bin/counter"])}
 
 
 def digest_of(until):
@@ -63,7 +64,8 @@ class Frozen(node_rig.Training):
 
     def __init__(self, kubectl, tmp_path, name, until):
         self.volume, self.until_count = Volume(kubectl, tmp_path / name, name), until
-        container = {"name": "trainer", "image": images.STRANGER, "imagePullPolicy": "Never",
+        image, command = PROGRAMS[name]
+        container = {"name": "trainer", "image": image, "imagePullPolicy": "Never",
                      "resources": {"requests": node_rig.SMALL["requests"], "limits": {"memory": "256Mi"}},
                      "volumeMounts": [{"name": "shared", "mountPath": SHARED}]}
         template = {"spec": {"terminationGracePeriodSeconds": 60, "containers": [container],
@@ -71,7 +73,7 @@ class Frozen(node_rig.Training):
         super().__init__(kubectl, {
             "apiVersion": "ringmaster.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": name}, "spec": {
                 "workers": {"min": 1, "max": 1, "target": 1, "template": template}, "coordinator": {"template": {"spec": prefer_node(1)}},
-                "launch": {"command": [*PROGRAMS[name], str(until), f"{SHARED}/result"], "mode": "Restart", "gracePeriod": "30s"},
+                "launch": {"command": [*command, str(until), f"{SHARED}/result"], "mode": "Restart", "gracePeriod": "30s"},
                 "checkpoint": {"uri": f"s3://jobs/{name}", "endpoint": "http://store:7070", "secretRef": {"name": "store"}, "process": "CRIU", "every": "5s"},
                 "elasticity": {"lostAfter": "5s"}}})
 
@@ -107,7 +109,8 @@ class Frozen(node_rig.Training):
 
     def ends(self):
         status = self.finish()
-        digests = json.loads((self.volume.folder / "result").read_text(encoding="ascii"))
+        result = (self.volume.folder / "result").read_text(encoding="ascii")
+        digests = json.loads(result) if result.startswith("[") else [hashlib.sha256(result.encode()).hexdigest()]  # of its files, or the file
         assert digests and set(digests) == {digest_of(self.until_count)}, "a number is missing, or there twice"
         return status
 
@@ -161,6 +164,23 @@ def test_threads_are_evicted_told_by_a_taint_suspended_and_drained_and_each_numb
         goes_on(training, pod)
     finally:
         frozen("uncordon", node)
+    status = training.ends()
+    assert status["restarts"]["failure"] == 0, status["restarts"]
+
+
+def test_a_program_of_c_in_an_image_that_has_nothing_else_is_evicted_and_told_by_a_taint(begin, frozen):
+    training = begin("counter", 2000)
+    pod, first = training.counts()
+    assert first == 0
+    evict(frozen, pod)
+    pod = goes_on(training, pod)
+    node = pod["spec"]["nodeName"]
+    frozen("taint", "node", node, LEAVES)
+    try:
+        pod = goes_on(training, pod)
+        assert pod["spec"]["nodeName"] != node
+    finally:
+        frozen("taint", "node", node, f"{LEAVES.partition('=')[0]}-")
     status = training.ends()
     assert status["restarts"]["failure"] == 0, status["restarts"]
 

@@ -61,7 +61,8 @@ COPY {programs} /program/
 ENV LD_PRELOAD=/astray/trap.so LD_LIBRARY_PATH=/astray
 """
 ASTRAY = ["libuv.so.1", "libjansson.so.4", "libwebsockets.so.19", "libcurl.so.4", "libyaml-0.so.2", "libwebsockets-evlib_uv.so"]
-MUSL_DOCKERFILE = "FROM scratch\nCOPY ld-musl-x86_64.so.1 /lib/\nCOPY lines /bin/lines\n"
+MUSL_PROGRAMS = ("lines", "counter")
+MUSL_DOCKERFILE = f"FROM scratch\nCOPY ld-musl-x86_64.so.1 /lib/\nCOPY {' '.join(MUSL_PROGRAMS)} /bin/\n"
 TRAP = """#include <string.h>
 #include <unistd.h>
 __attribute__((constructor)) static void start(void)
@@ -243,13 +244,15 @@ def snapshots_archive():
 
 def stranger_archives():
     """Those of programs of somebody else's."""
-    made, c = [python_archive("stranger", STRANGER, "python3-numpy", ["lines.py", "elastic_numpy.py"])], PROGRAMS / "lines.c"
+    made = [python_archive("stranger", STRANGER, "python3-numpy", ["lines.py", "elastic_numpy.py"])]
+    sources = [PROGRAMS / f"{name}.c" for name in MUSL_PROGRAMS]
     with tempfile.TemporaryDirectory() as folder:
         context = Path(folder)
-        compiled("musl-gcc", c, context / "lines")
+        for source in sources:
+            compiled("musl-gcc", source, context / source.stem)
         shutil.copy(MUSL, context)
         (context / "Dockerfile").write_text(MUSL_DOCKERFILE, encoding="ascii")
-        made.append(archive("musl", digest(MUSL_DOCKERFILE, c.read_text(encoding="utf-8")), STRANGER_MUSL, [folder]))
+        made.append(archive("musl", digest(MUSL_DOCKERFILE, *(source.read_text(encoding="utf-8") for source in sources)), STRANGER_MUSL, [folder]))
     return made
 
 
