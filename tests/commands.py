@@ -143,7 +143,7 @@ ASKED = [
     "tools/bench spot --only policy --hours 24", "tools/bench spot --only policy --hours 24 --trace FILE...", "tools/bench spot --only meter --hours 24 --trace FILE...",
     "tools/bench spot --only meter", "tools/bench spot --only meter --hours 24",
     "tools/bench spot --only processes", "tools/bench spot --only processes --python P", "tools/bench spot --only calm",
-    "tools/bench operator --nodes", "tools/bench operator --running 10000", "tools/bench all --write", "tools/bench train --rounds 1", "tools/bench compare --with FOLDER",
+    "tools/bench operator --nodes", "tools/bench operator --running 10000", "tools/bench snapshot", "tools/bench snapshot --rounds 2", "tools/bench all --write", "tools/bench train --rounds 1", "tools/bench compare --with FOLDER",
     "RINGMASTER_BIN=... tools/bench recovery --kills 12",
     "tests/cluster/up", "tests/cluster/up --api", "tests/cluster/down", "tests/cluster/status", "tests/cluster/node-up 4",
     "tests/cluster/node-kill 2", "tests/cluster/node-clean 2", "tests/cluster/node-cut 2", "tests/cluster/node-join 2",
