@@ -28,14 +28,17 @@ struct poller {
     int told_term;
     int64_t told; /* of that term's events: so far are they known; 0: not at all */
     char relief[OP_RELIEF_MAX];
-    bool hurries;                    /* there is something new to be said, as soon as that is read */
-    bool says, said;                 /* that with the question under way; with the newest that was answered */
+    bool hurries; /* there is something new to be said, as soon as that is read */
+    bool says,
+        said; /* that with the newest question; with one that may have been heard, and not taken back */
     rm_time asked_at, in_vain_since; /* 0: no question is without an answer */
 };
 
+/* What was said with it may have been heard. */
 static void fail_question(struct poller *poller, const char *why)
 {
     rm_time delay = rm_backoff(again_least, again_most, poller->failures++);
+    poller->said = poller->said || poller->says;
     if (poller->options.failed)
         poller->options.failed(poller->options.ctx, poller->asked_at, why);
     loop_timer_set(poller->timer, loop_now(poller->loop) + delay);

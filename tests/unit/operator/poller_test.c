@@ -336,6 +336,29 @@ Test(poller, says_what_it_is_to_say_until_that_is_something_else)
     desk_close(&d);
 }
 
+/* It may have been heard, and is taken back until an answer shows that that was heard, too. */
+Test(poller, what_was_said_with_a_question_that_failed_is_taken_back_as_well)
+{
+    struct desk d;
+    desk_open(&d, 200, good);
+    while (d.told < 1)
+        loop_turn(d.loop, true);
+    d.status = 500;
+    poller_say(d.poller, "relieve=2.1");
+    while (d.failed < 1)
+        loop_turn(d.loop, true);
+    poller_say(d.poller, "");
+    while (d.failed < 2)
+        loop_turn(d.loop, true);
+    d.status = 200;
+    while (d.told < 3)
+        loop_turn(d.loop, true);
+    cr_assert_str_eq(str_text(&d.asked),
+                     "/v1/status /v1/status?after=17&relieve=2.1 /v1/status?after=17&relieve= "
+                     "/v1/status?after=17&relieve= /v1/status?after=17 ");
+    desk_close(&d);
+}
+
 static int page(void *ctx, const struct ws_get *get, struct str *body, const char **type)
 {
     struct desk *d = ctx;
