@@ -461,13 +461,13 @@ static void forgive(rm_time *since, rm_time pause)
 
 /* Somebody calls at the deadline or before. Where the call comes much later it was this program that stood
  * still, or its machine: what it has not heard meanwhile says nothing about anybody. */
-static void forgive_own_pause(const struct turn *turn)
+static bool forgive_own_pause(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
     rm_time pause = turn->now - st->accounted;
     RM_ASSERT(pause >= 0, "time goes back by %lld ns", (long long)-pause);
     if (st->due == RM_NEVER || turn->now < st->due + st->settings.heartbeat)
-        return;
+        return false;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
         forgive(&w->heard, pause);
@@ -483,6 +483,7 @@ static void forgive_own_pause(const struct turn *turn)
     forgive(&st->accused_since, pause);
     forgive(&st->save_since, pause);
     forgive(&st->arrived, pause);
+    return true;
 }
 
 static void on_act(struct rdzv *st, const struct rdzv_event *event)
@@ -530,8 +531,8 @@ void rdzv_step(struct rdzv *st, const struct rdzv_event *event, rm_time now, str
     rdzv_out_begin(out);
     if (st->state == RDZV_FINISHED || st->state == RDZV_FAILED)
         return;
-    forgive_own_pause(&turn);
-    rdzv_hang_listen(&turn);
+    bool stood_still = forgive_own_pause(&turn);
+    rdzv_hang_listen(&turn, stood_still);
     rdzv_account(&turn);
     on_event(&turn, event);
     if (st->state != RDZV_FINISHED && st->state != RDZV_FAILED) {

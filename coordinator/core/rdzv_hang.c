@@ -372,14 +372,15 @@ static bool hears_nobody(const struct turn *turn)
 }
 
 /* Who hears nobody stood still itself, or its network did: that says nothing of one of them. A pause of its
- * own that ends shortly after it was to look is not forgiven (rdzv.c), and shows so. What came meanwhile lies
- * in a pile, of which only the whole says who is well: each word of it comes in a call of its own. */
-void rdzv_hang_listen(const struct turn *turn)
+ * own that ends shortly after it was to look is not forgiven (rdzv.c), and shows so; one that is shows
+ * nothing of those who moved meanwhile. What came meanwhile lies in a pile, of which only the whole says who
+ * is well: each word of it comes in a call of its own. */
+void rdzv_hang_listen(const struct turn *turn, bool stood_still)
 {
     struct rdzv *st = turn->st;
     RM_ASSERT(turn->now >= st->accounted, "time goes back by %lld ns",
               (long long)(st->accounted - turn->now));
-    if (hears_nobody(turn))
+    if (stood_still || hears_nobody(turn))
         st->blames_from = turn->now + st->settings.heartbeat;
 }
 

@@ -11,8 +11,9 @@ void rdzv_hang_step_took(struct rdzv *st, rm_time took);
 /* The median of the newest steps, ten at most, that rings of as many members as now have made; 0: none yet.
  */
 rm_time rdzv_hang_step_of_ring(const struct rdzv *st);
-/* Before an event is heard: whether this coordinator has only just begun to hear anybody again. */
-void rdzv_hang_listen(const struct turn *turn);
+/* Before an event is heard: whether this coordinator has only just begun to hear anybody again; stood_still:
+ * so it has, by its own clock. */
+void rdzv_hang_listen(const struct turn *turn, bool stood_still);
 /* Whether the answer of this worker, which is no member, is still to be waited for. */
 bool rdzv_hang_answers(const struct rdzv *st, const struct rdzv_worker *w, rm_time now);
 /* When the last of those who owe an answer has given it or its trainer is killed, unless it moves; 0: nobody

@@ -275,6 +275,35 @@ Test(hang, who_finds_what_was_said_while_it_stood_still_blames_nobody_at_the_fir
     story_end(&s);
 }
 
+/* Worker 1 has been still for 2.05 s as the coordinator falls asleep itself, just before it was to look. By
+ * the time that it wakes worker 1 has long gone on; its word lies behind worker 0's. */
+Test(hang, nor_does_who_slept_for_so_long_that_it_forgives_that_time)
+{
+    struct story s;
+    struct rdzv_settings settings = impatient();
+    settings.lost_after = 60 * RM_S;
+    story_begin(&s, settings);
+    train_with(&s, 3);
+    after(&s, 900 * RM_MS);
+    for (int w = 0; w < 3; w++)
+        beat(&s, w, 5, -1);
+    for (int i = 0; i < 2; i++) {
+        after(&s, 1025 * RM_MS);
+        beat(&s, 0, 6 + i, -1);
+        beat(&s, 2, 6 + i, -1);
+    }
+    cr_assert(!said(&s, " fault"), "%s", str_text(&s.log));
+    s.now += 7 * RM_S;
+    for (int w = 0; w < 3; w++) {
+        beat(&s, w, 9, -1);
+        cr_assert(!said(&s, " fault"), "%s", str_text(&s.log));
+    }
+    cr_assert_gt(rdzv_deadline(s.st), s.now, "the timer does not spin");
+    after(&s, RM_S);
+    cr_assert(!said(&s, " fault"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 /* All wait. At the first look, after 8 s, worker 1's counter has not grown for 5: too long for one that waits
  * and too short for blame. At the third, after 12 s, it has been still for 9. */
 Test(hang, who_is_neither_fresh_nor_stale_is_looked_at_again_and_not_blamed)
