@@ -89,6 +89,20 @@ static rm_time taken_since(const struct turn *turn, const struct rdzv_worker *bu
     return since;
 }
 
+/* For that it need not hold what is saved; who could not write or publish it has had its try. */
+static bool another_may_publish(const struct rdzv *st, const struct rdzv_worker *but)
+{
+    RM_ASSERT(st->state == RDZV_SAVING, "who may publish step %" PRId64 " is asked in state %s",
+              st->save.step, rdzv_state_name(st->state));
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        bool here = w != but && w->presence == PRESENT && !w->released;
+        if (here && !rdzv_held_back(st, w) && !rdzv_fails_to_save(w) && !rdzv_is_stuck(st, w))
+            return true;
+    }
+    return false;
+}
+
 /* True: others write its part, too, or another one publishes it. */
 static bool hand_on(const struct turn *turn, struct rdzv_worker *w, const char *why)
 {
@@ -96,10 +110,14 @@ static bool hand_on(const struct turn *turn, struct rdzv_worker *w, const char *
     struct msg_fault f = {.kind = FAULT_STORAGE, .class = CLASS_PASSING, .peer = -1, .step = st->save.step};
     RM_ASSERT(is_waited_for(st, w), "worker %d holds up no save", rdzv_index(st, w));
     text_copy_ends(f.detail, sizeof f.detail, why);
-    if (rdzv_trouble(turn, w, FAULT_IN_SAVE, &f, false).remedy != FAULT_ANOTHER)
+    bool publishes = rdzv_is_published_by(st, w, &f);
+    if (publishes && !another_may_publish(st, w))
+        return false;
+    bool others_write = rdzv_trouble(turn, w, FAULT_IN_SAVE, &f, false).remedy == FAULT_ANOTHER;
+    if (!publishes && !others_write)
         return false;
     rdzv_say(st, "worker %d alone can't save step %" PRId64 ": %s", rdzv_index(st, w), f.step, f.detail);
-    if (rdzv_is_published_by(st, w, &f))
+    if (publishes)
         rdzv_forget_publisher(st, w);
     else
         st->save_again = true;
@@ -110,18 +128,20 @@ static bool hand_on(const struct turn *turn, struct rdzv_worker *w, const char *
 
 /* It is asked again for 30 s, and others' part has been in for as long. From whom the store took a part may
  * not be able to write any more, either: then that one says so. Who is to publish says the same of the
- * manifest, and tries on with it. */
+ * manifest, and tries on with it; that another one has a try as well costs nothing that was written. */
 static void ask_who_saves(const struct turn *turn, struct rdzv_worker *w, const struct msg_save_waits *m)
 {
-    const struct rdzv *st = turn->st;
+    struct rdzv *st = turn->st;
     RM_ASSERT(is_under_way(st, m->step), "step %" PRId64 " waits, and %" PRId64 " is saved", m->step,
               st->save.step);
     if (st->save_again || !is_waited_for(st, w))
         return;
     w->waits_since = rm_earlier(w->waits_since, turn->now);
-    rm_time since = rm_later(taken_since(turn, w), w->waits_since);
-    if (since != RM_NEVER && turn->now - since >= FAULT_PATIENCE)
-        hand_on(turn, w, m->why);
+    struct msg_fault about = {.step = m->step};
+    bool publishes = rdzv_is_published_by(st, w, &about);
+    rm_time since = publishes ? w->waits_since : rm_later(taken_since(turn, w), w->waits_since);
+    bool handed_on = since != RM_NEVER && turn->now - since >= FAULT_PATIENCE && hand_on(turn, w, m->why);
+    st->save_held_up = !handed_on && turn->now - w->waits_since >= FAULT_PATIENCE;
 }
 
 /* Who has said nothing, as its call does not return, may be the only one that still waits: those who wrote
@@ -151,6 +171,7 @@ static bool hand_on_all(const struct turn *turn)
 void rdzv_save_is_cut(struct rdzv *st)
 {
     RM_ASSERT(st->save.count > 0, "step %" PRId64 " is saved by nobody", st->save.step);
+    st->save_held_up = false;
     for (int i = 0; i < RM_WORKERS_MAX; i++)
         st->worker[i].waits_since = RM_NEVER;
 }

@@ -264,7 +264,7 @@ static bool is_needless(const struct rdzv *st)
 {
     RM_ASSERT(st->state == RDZV_SAVING && st->save.count > 0, "step %" PRId64 " is saved by %d in state %s",
               st->save.step, st->save.count, rdzv_state_name(st->state));
-    bool fails = st->accounted >= rdzv_save_gives_up_at(st);
+    bool fails = st->accounted >= rdzv_save_gives_up_at(st) || st->save_held_up;
     for (int i = 0; i < st->save.count; i++)
         fails = fails || rdzv_fails_to_save(&st->worker[st->save.worker[i]]);
     bool goes_on = !st->save.final && !st->ending.set && rdzv_candidates(st) >= st->settings.workers_min;

@@ -461,6 +461,7 @@ struct rdzv {
     rm_time save_again_at; /* not before */
     bool save_again;       /* somebody's part of it can't be written: others have to */
     bool save_waits;       /* may be for the store; false: nobody has said so of it as it is cut now */
+    bool save_held_up;     /* by one who said for 30 s that its store takes nothing, and nobody else can */
     bool save_handed_on;   /* as the patience with it was over: that is done once */
     bool final_saved;
     struct rdzv_outage outage;

@@ -93,6 +93,36 @@ Test(stuck, nor_does_a_run_end_as_its_store_is_away_for_long_when_enough_have_co
     story_end(&s);
 }
 
+/* Its call returns each time, and it says that it waits. */
+Test(stuck, nor_is_one_waited_for_whose_store_has_taken_nothing_for_30_s)
+{
+    for (int pods = 0; pods < 2; pods++) {
+        struct story s;
+        struct rdzv_settings settings = patient(2);
+        settings.unsupervised = pods;
+        story_begin(&s, settings);
+        if (!pods)
+            expect_workers(&s, 7);
+        hello(&s, 0, 45);
+        stopped(&s, 0, 45, 45);
+        cr_assert_eq(rdzv_state(s.st), RDZV_SAVING, "%s", rdzv_why(s.st));
+        save_waits(&s, 0, 45);
+        comes(&s, 1);
+        comes(&s, 2);
+        they_live_on(&s, 3, 25);
+        save_waits(&s, 0, 45);
+        cr_assert_eq(rdzv_state(s.st), RDZV_SAVING, "it may be over: %s", rdzv_why(s.st));
+        they_live_on(&s, 3, 6);
+        save_waits(&s, 0, 45);
+        for (int w = 0; w < 3; w++)
+            stopped(&s, w, w ? -1 : 45, w ? -1 : 45);
+        they_live_on(&s, 3, 1);
+        cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s\n%s", rdzv_why(s.st), str_text(&s.log));
+        cr_assert(s.form.form.resume.held && s.form.form.resume.step == 45, "%s", str_text(&s.log));
+        story_end(&s);
+    }
+}
+
 Test(stuck, what_a_job_ends_with_is_waited_for_whoever_comes)
 {
     struct story s;
@@ -405,6 +435,25 @@ Test(stuck, nor_does_a_publisher_whose_store_alone_takes_nothing_hold_it_up)
         one_waits(&s, 0, 25, false);
         cr_assert_eq(times_said(&s, " publish"), 1, "it may be over: %s", str_text(&s.log));
         one_waits(&s, 0, 20, false);
+        cr_assert(said(&s, "send 1 publish"), "%s", str_text(&s.log));
+        published(&s, 1, 100, true);
+        cr_assert_eq(s.ended, 0, "%s", str_text(&s.log));
+        story_end(&s);
+    }
+}
+
+/* To publish it nobody has to hold it: of those who do one is here, and is to be gone soon. */
+Test(stuck, nor_where_who_wrote_it_leaves)
+{
+    for (int pods = 0; pods < 2; pods++) {
+        struct story s;
+        make_the_last_step(&s, pods);
+        others_write(&s, -1, 3);
+        cr_assert(said(&s, "send 0 publish"), "%s", str_text(&s.log));
+        save_waits(&s, 0, 100);
+        for (int w = 1; w < 3; w++)
+            leaving(&s, w);
+        one_waits(&s, 0, 45, false);
         cr_assert(said(&s, "send 1 publish"), "%s", str_text(&s.log));
         published(&s, 1, 100, true);
         cr_assert_eq(s.ended, 0, "%s", str_text(&s.log));
