@@ -478,6 +478,8 @@ static bool forgive_own_pause(const struct turn *turn)
         forgive(&w->taken_at, pause);
         forgive(&w->waits_since, pause);
     }
+    for (int i = 0; i < COLLECTIONS; i++)
+        forgive(&st->collection[i].held_since, pause);
     forgive(&st->turned, pause);
     forgive(&st->state_since, pause);
     forgive(&st->accused_since, pause);

@@ -191,7 +191,7 @@ void rdzv_save_waits(const struct turn *turn, struct rdzv_worker *w, const struc
     bool first = !o->on;
     if (has_come_to_nothing(st, m))
         return;
-    rdzv_publishing_waits(st, w, m->step);
+    rdzv_publishing_waits(turn, w, m->step);
     if (is_under_way(st, m->step) && !st->settings.save_patience && !st->settings.unsupervised) {
         rdzv_save_failed(turn, m->step, m->why);
         return;

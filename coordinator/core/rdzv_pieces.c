@@ -7,6 +7,7 @@
 #include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_bridge.h"
+#include "coordinator/core/rdzv_fault.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_resume.h"
 #include "coordinator/core/rdzv_states.h"
@@ -280,6 +281,7 @@ static void send_publish(const struct turn *turn, struct rdzv_collection *c, str
     c->publisher = rdzv_index(st, w);
     RM_ASSERT(p->count <= MSG_PIECES_MAX, "step %lld is of %d pieces", (long long)p->step, p->count);
     c->held_up = false;
+    set_add(&c->told, c->publisher);
 }
 
 void rdzv_forget_publisher(struct rdzv *st, const struct rdzv_worker *w)
@@ -358,8 +360,35 @@ static struct rdzv_collection *being_published(struct rdzv *st)
     return NULL;
 }
 
+/* It alone may be whose store takes nothing: it is asked again for 30 s. What all stand still for is not for
+ * one to publish from whom the store took no part of it (for the rest see rdzv_outage.c). */
+static bool publisher_had_its_time(const struct turn *turn, const struct rdzv_collection *c)
+{
+    const struct rdzv *st = turn->st;
+    RM_ASSERT(c->held_up && c->publisher >= 0, "step %lld is held up by worker %d",
+              (long long)c->publish.step, c->publisher);
+    if (st->state == RDZV_SAVING)
+        return rdzv_fails_to_save(&st->worker[c->publisher]);
+    return turn->now - c->held_since >= FAULT_PATIENCE;
+}
+
+/* NULL: nobody is there who has not been asked, and has had no trouble with the store of late. */
+static struct rdzv_worker *another_publisher(struct rdzv *st, const struct rdzv_collection *c)
+{
+    struct rdzv_worker *best = NULL;
+    RM_ASSERT(c->publisher >= 0, "nobody publishes step %lld", (long long)c->publish.step);
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        bool able = w->presence == PRESENT && !w->released && !rdzv_held_back(st, w) && !w->writing.times;
+        if (able && !set_has(c->told, i) &&
+            (!best || fitness_to_publish(st, w) > fitness_to_publish(st, best)))
+            best = w;
+    }
+    return best;
+}
+
 /* One at a time, the oldest that is whole first; but one that the store does not take makes way for the best
- * that there is, by the same publisher, who then lets go of it. */
+ * that there is, by the same publisher, who then lets go of it, or by another one. */
 void rdzv_name_publishers(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
@@ -367,8 +396,10 @@ void rdzv_name_publishers(const struct turn *turn)
     if (now && !now->held_up)
         return;
     struct rdzv_collection *next = now ? best_instead_of(st, now) : oldest_whole(st);
-    struct rdzv_worker *w = now ? &st->worker[now->publisher] : rdzv_choose_publisher(st);
-    if (!next || next == now || !w)
+    struct rdzv_worker *another =
+        now && publisher_had_its_time(turn, now) ? another_publisher(st, now) : NULL;
+    struct rdzv_worker *w = another ? another : now ? &st->worker[now->publisher] : rdzv_choose_publisher(st);
+    if (!next || (next == now && !another) || !w)
         return;
     if (now)
         now->publisher = -1;
@@ -383,11 +414,15 @@ struct rdzv_worker *rdzv_awaited_publisher(struct rdzv *st)
 }
 
 /* Whether something else goes before it is decided where publishers are named. */
-void rdzv_publishing_waits(struct rdzv *st, const struct rdzv_worker *w, int64_t step)
+void rdzv_publishing_waits(const struct turn *turn, const struct rdzv_worker *w, int64_t step)
 {
-    struct rdzv_collection *c = being_published(st);
-    if (c && c->publisher == rdzv_index(st, w) && c->publish.step == step)
-        c->held_up = true;
+    struct rdzv_collection *c = being_published(turn->st);
+    if (!c || c->publisher != rdzv_index(turn->st, w) || c->publish.step != step)
+        return;
+    c->held_since = c->held_up ? c->held_since : turn->now;
+    c->held_up = true;
+    RM_ASSERT(c->held_since <= turn->now, "step %lld is held up %lld ns from now", (long long)step,
+              (long long)(c->held_since - turn->now));
 }
 
 bool rdzv_is_published_by(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_fault *f)

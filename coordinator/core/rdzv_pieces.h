@@ -31,7 +31,7 @@ void rdzv_name_publishers(const struct turn *turn);
 /* Who was told to publish what SAVING waits for; NULL: nobody. */
 struct rdzv_worker *rdzv_awaited_publisher(struct rdzv *st);
 /* The store does not take that step from this worker: something else may go before it. */
-void rdzv_publishing_waits(struct rdzv *st, const struct rdzv_worker *w, int64_t step);
+void rdzv_publishing_waits(const struct turn *turn, const struct rdzv_worker *w, int64_t step);
 /* The fault is about a checkpoint that this worker was told to publish, or about a call that does not return
  * and keeps it from publishing. */
 bool rdzv_is_published_by(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_fault *f);

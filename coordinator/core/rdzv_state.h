@@ -232,7 +232,9 @@ struct rdzv_collection {
     int pieces[RM_WORKERS_MAX];
     struct msg_piece piece[RM_WORKERS_MAX][MSG_PIECES_PER_PART];
     int publisher;            /* worker that was told to, -1 none */
-    bool held_up;             /* by the store, which did not take it from its publisher */
+    bool held_up;             /* by the store, which did not take it from its publisher... */
+    rm_time held_since;       /* ...who said so first then */
+    struct worker_set told;   /* to publish it, ever */
     struct worker_set damage; /* who wrote a piece, and found what stood there damaged */
     uint64_t image;           /* of a program's whole state, the same for all pieces; else 0 */
     bool digest_known;

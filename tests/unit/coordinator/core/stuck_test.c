@@ -442,6 +442,30 @@ Test(stuck, nor_does_a_publisher_whose_store_alone_takes_nothing_hold_it_up)
     }
 }
 
+/* It is what it holds up that is not saved, and what comes after. */
+Test(stuck, nor_while_training_goes_on)
+{
+    struct story s;
+    story_begin(&s, patient(2));
+    train_with(&s, 3);
+    for (int w = 0; w < 3; w++)
+        checkpointed(&s, w, 21, w, 3, false);
+    for (int w = 0; w < 3; w++)
+        progress(&s, w, 22);
+    cr_assert(said(&s, "send 0 publish"), "%s", str_text(&s.log));
+    for (int i = 0; i < 3; i++) {
+        save_waits(&s, 0, 21);
+        they_live_on(&s, 3, 9);
+    }
+    cr_assert_eq(times_said(&s, " publish"), 1, "it may be over: %s", str_text(&s.log));
+    they_live_on(&s, 3, 4);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", rdzv_why(s.st));
+    cr_assert(said(&s, "send 1 publish"), "%s", str_text(&s.log));
+    published(&s, 1, 21, false);
+    cr_assert(said(&s, "checkpointSaved"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 /* To publish it nobody has to hold it: of those who do one is here, and is to be gone soon. */
 Test(stuck, nor_where_who_wrote_it_leaves)
 {
