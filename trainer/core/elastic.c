@@ -251,6 +251,15 @@ static void run_snapshot(struct elastic *st, struct elastic_out *out, int part, 
     elastic_begin(st, out, CMD_SNAPSHOT);
 }
 
+/* The others wait for it in the step that all stop after, and a leave may have less time than the store needs
+ * for the state before: that of this step is let go instead, as it would be for any newer one. */
+static bool waits_for_memory(const struct elastic *st)
+{
+    bool stops = st->stop_seen || (st->stop_pending && st->stop.at == STOP_BOUNDARY);
+    RM_ASSERT(st->snapshot_due, "no snapshot of step %" PRId64 " is due", st->state.step);
+    return st->snapshot_busy && !stops;
+}
+
 static void next_in_training(struct elastic *st, struct elastic_out *out)
 {
     const struct msg_form *f = &st->form.form;
@@ -266,11 +275,10 @@ static void next_in_training(struct elastic *st, struct elastic_out *out)
         elastic_begin(st, out, CMD_LANES);
     } else if (st->evaluate_due) {
         elastic_begin(st, out, CMD_EVALUATE);
-    } else if (st->snapshot_due) {
-        if (st->snapshot_busy)
-            want_snapshot_memory(st, out);
-        else
-            run_snapshot(st, out, rank_of(st, f), f->count, false);
+    } else if (st->snapshot_due && waits_for_memory(st)) {
+        want_snapshot_memory(st, out);
+    } else if (st->snapshot_due && !st->snapshot_busy) {
+        run_snapshot(st, out, rank_of(st, f), f->count, false);
     } else if ((last || st->stop_seen) && !st->compared && f->count > 1) {
         elastic_begin(st, out, CMD_COMPARE); /* no header follows that would */
     } else if (last && !st->finished) {

@@ -283,6 +283,42 @@ Test(elastic, a_snapshot_waits_until_the_agent_is_done_with_the_last_one)
     end(&p);
 }
 
+/* Who leaves may have less time than the store needs for that. */
+Test(elastic, who_is_to_stop_at_the_boundary_makes_that_step_without_a_snapshot_that_would_have_to_wait)
+{
+    struct play p;
+    train_from(&p, 2);
+    done(&p, OUTCOME_OK, false);
+    while (p.running != CMD_NONE)
+        done(&p, OUTCOME_OK, false); /* the snapshot of 3, and on to 6 */
+    cr_assert_eq(p.state.step, 6);
+    stop(&p, 2, STOP_BOUNDARY);
+    cr_assert(did(&p, ELASTIC_RAISE_STOP));
+    cr_assert_eq(p.running, CMD_LANES, "the others wait for it in that step");
+    done(&p, OUTCOME_OK, true);
+    done(&p, OUTCOME_OK, false); /* compared */
+    cr_assert_eq(sent(&p, MSG_STOPPED)->stopped.state.step, 7);
+    end(&p);
+}
+
+/* Others' flag may come in the step of which a snapshot is due. */
+Test(elastic, nor_does_it_wait_behind_the_step_that_it_stops_at)
+{
+    struct play p;
+    train_from(&p, 2);
+    while (p.state.step < 5 || p.running != CMD_LANES)
+        done(&p, OUTCOME_OK, false);
+    stop(&p, 2, STOP_BOUNDARY);
+    done(&p, OUTCOME_OK, true);
+    cr_assert_eq(p.state.step, 6);
+    if (p.running == CMD_EVALUATE)
+        done(&p, OUTCOME_OK, false);
+    cr_assert_eq(p.running, CMD_COMPARE);
+    done(&p, OUTCOME_OK, false);
+    cr_assert_eq(sent(&p, MSG_STOPPED)->stopped.state.step, 6);
+    end(&p);
+}
+
 static void until_commit(struct play *p)
 {
     do
