@@ -152,8 +152,10 @@ static void draw_scenario(struct sim *sim)
     s->mixed = s->unsupervised && sim_hash(sim->seed, 1, 0) % 100 < 20;
     trouble_draw(sim);
     trouble_draw_source(sim);
+    trouble_draw_away(sim);
     pairs_draw(sim);
     notice_draw(sim);
+    trouble_draw_writes(sim);
     saves_draw(sim);
     beside_draw(sim);
 }
@@ -630,7 +632,8 @@ static rm_time limit(const struct sim *sim)
     if (sim->replay)
         return sim->replay->until;
     rm_time starts = sim->settings.start_timeout > usual_start ? sim->settings.start_timeout : usual_start;
-    return sim->quiet_since + long_after + starts + sim->scenario.steps * 20 * sim->scenario.step_time;
+    return sim->quiet_since + long_after + starts +
+           sim->scenario.steps * (20 * sim->scenario.step_time + sim->scenario.write_within);
 }
 
 /* True where every invariant held. Plant, crowd, trace, tail, replay, the shots left out and the lists are

@@ -110,6 +110,7 @@ enum plant {
     PLANT_ONE_ENDS_ALL,   /* in a run what one can't read nobody can, as it has put it aside */
     PLANT_ONE_HOLDS_ALL,  /* and in pods, which wait without end */
     PLANT_FIRST_UNREAD,   /* before the first ring nobody names what an earlier run left */
+    PLANT_WAITS_UNSAID,   /* that a store does not take what one worker writes is told to nobody */
     PLANTS
 };
 extern const char *const plant_names[PLANTS];
@@ -125,6 +126,7 @@ enum trouble_kind {
     TROUBLE_VANISH,      /* pieces that were written are not there when they are to be published */
     TROUBLE_STUCK_ONE,   /* one worker's agent calls the store, and the call does not return */
     TROUBLE_SOURCE,      /* one worker gives others something else than it says that it holds */
+    TROUBLE_AWAY_ONE,    /* one worker's store takes nothing, gives nothing, or neither; others' work */
     TROUBLES
 };
 extern const char *const trouble_names[TROUBLES];
@@ -383,6 +385,8 @@ struct scenario {
     enum trouble_kind trouble;
     int trouble_worker;
     rm_time trouble_at, trouble_until; /* RM_NEVER: for good */
+    bool away_takes, away_gives;       /* that worker's store still does */
+    rm_time away_within, write_within; /* it says so, at most; a part takes longer than usual; 0: not */
     int64_t resumes;                   /* the step of a checkpoint that an earlier run left, 0 none */
     int keep;                          /* checkpoints that stay */
     int64_t nan_step;                  /* the step that is not finite; 0 none */
@@ -445,6 +449,13 @@ struct sim {
         bool too_often;               /* so that it ends the job */
     } still;
     rm_time store_back; /* until then it takes nothing */
+    struct {
+        int64_t step, term; /* what all stand still for */
+        bool final;
+        struct worker_set writers; /* who was asked for a part of it */
+        rm_time since;
+    } awaited;
+    int64_t calls; /* to the store, that took a time of their own */
     bool store_full;
     int store_takes; /* slices in a hundred, when full */
     int64_t losses, saved_told, evaluated_told, ring_told;
@@ -659,6 +670,8 @@ void notice_check_skipped(struct sim *sim);
 /* sim_trouble.c */
 void trouble_draw(struct sim *sim);
 void trouble_draw_source(struct sim *sim);
+void trouble_draw_away(struct sim *sim);
+void trouble_draw_writes(struct sim *sim);
 bool trouble_is_wrong_source(const struct sim *sim, int node);
 void trouble_source_said(struct sim *sim, struct elastic_result *r, int source);
 void trouble_check_told(struct sim *sim, const struct rdzv_tell *t);
@@ -670,6 +683,9 @@ bool trouble_is_stuck(const struct sim *sim, int node); /* a call of its does no
 rm_time trouble_returns_at(const struct sim *sim, int node, bool reads); /* sim->now: soon */
 bool trouble_disk_full(const struct sim *sim, int node);
 bool trouble_disk_refuses(const struct sim *sim, int node);
+bool trouble_takes_nothing(const struct sim *sim, int node);
+bool trouble_gives_nothing(const struct sim *sim, int node);
+rm_time trouble_longer(struct sim *sim, int node, enum agent_event_kind kind); /* a call to the store takes */
 bool trouble_machine_fails(const struct sim *sim, int node);
 void trouble_say(struct sim *sim, struct message *m); /* what its trainer says then */
 rm_time
@@ -732,6 +748,7 @@ void liar_check_release(struct sim *sim, int node);
 
 /* sim_still.c */
 void still_look(struct sim *sim);
+void still_save(struct sim *sim, const struct msg_save *save); /* is asked for */
 void still_told(struct sim *sim, const struct rdzv_tell *t);
 bool still_ends(const struct sim *sim); /* its failures were too many: that was decided */
 

@@ -112,6 +112,8 @@ static void do_send(struct sim *sim, const struct rdzv_action *a)
         sim->round = m->stop.round;
     if (m->type == MSG_STOP && rdzv_state(sim->rdzv) == RDZV_QUIESCING && a->send.count)
         sim->stopped_at = m->stop.at;
+    if (m->type == MSG_SAVE)
+        still_save(sim, &m->save);
     sim->tallies.of[TALLY_SAVED_AHEAD] += m->type == MSG_SAVE && !m->save.count;
     if (m->type == MSG_PUBLISH)
         check_publish(sim, &m->publish);
@@ -317,6 +319,10 @@ void coord_message(struct sim *sim, int id, const struct message *m)
     sim_trace_message(sim, "  C hears", c->node, m);
     c->handed = true;
     note_what_it_brings(sim, c, m);
+    if (sim->plant == PLANT_WAITS_UNSAID && m->type == MSG_SAVE_WAITS) {
+        sim->planted++;
+        return;
+    }
     if (sim->plant == PLANT_STUCK_UNSAID && m->type == MSG_FAULT && m->fault.lasted) {
         sim->planted++;
         return;

@@ -108,4 +108,4 @@ const char *const plant_names[PLANTS] = {
     "failure-twice",  "stale-lanes",     "lane-twice",      "lane-nobodys",    "lanes-dropped",
     "late-ready",     "may-leaves",      "gone-unsaid",     "sooner-unsaid",   "machine-unsaid",
     "deal-apart",     "listener-holds",  "source-is-pair",  "one-ends-all",    "one-holds-all",
-    "first-unread"};
+    "first-unread",   "waits-unsaid"};

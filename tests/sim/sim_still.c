@@ -2,6 +2,8 @@
  * made meanwhile; what one alone can't do is no reason for the others, once the time that is given to it is
  * over. What excuses a pause begins that while anew: a store that takes nothing, a coordinator that is not
  * there, trouble of all. */
+#include <inttypes.h>
+
 #include "tests/sim/sim.h"
 
 /* Longer than each patience that may come first: of a fault's table with its pauses, and of startTimeout. */
@@ -78,8 +80,66 @@ static bool is_excused(const struct sim *sim)
     return drawn || store || coordinator || sim->ended || sim->interrupted || sim->told >= s->steps;
 }
 
+void still_save(struct sim *sim, const struct msg_save *save)
+{
+    if (save->step != sim->awaited.step || save->final != sim->awaited.final) {
+        sim->awaited.step = save->step;
+        sim->awaited.final = save->final;
+        sim->awaited.writers = (struct worker_set){0};
+        sim->awaited.since = sim->now;
+    }
+    for (int i = 0; i < save->count; i++)
+        set_add(&sim->awaited.writers, save->worker[i]);
+}
+
+/* It was asked for a part, has held the state all the while, and nothing keeps it from writing all of it. */
+static bool has_writer(const struct sim *sim)
+{
+    for (int w = 0; w < RM_WORKERS_MAX; w++) {
+        const struct node *n = sim->node_of[w] >= 0 ? &sim->node[sim->node_of[w]] : NULL;
+        bool holds = n && n->alive && n->memory.whole && n->memory.step == sim->awaited.step;
+        bool there = holds && n->trainer.alive && n->trainer.opened && n->trainer.since <= sim->awaited.since;
+        bool well = there && !pause_is_disturbed(sim, sim->node_of[w], sim->now - sim->awaited.since);
+        well = well && !n->doomed_at && !sim->drilled[w] && !n->termed && sim->expected[w] >= 0;
+        if (well && set_has(sim->awaited.writers, w) &&
+            !trouble_is_own(sim, sim->node_of[w], sim->awaited.since))
+            return true;
+    }
+    return false;
+}
+
+/* Of each worker that is asked before one that can: 30 s, its newest pause of 15 s, and what it is cut anew
+ * for. */
+static rm_time save_takes(const struct sim *sim)
+{
+    const struct scenario *s = &sim->scenario;
+    return 2 * (45 * RM_S + s->away_within + s->write_within) + 10 * RM_S;
+}
+
+/* What all stand still for is published, where one who can write it was asked. */
+static void look_at_save(struct sim *sim)
+{
+    const struct scenario *s = &sim->scenario;
+    bool drawn = s->damage || s->storage_fails || s->fills || s->trouble == TROUBLE_VANISH ||
+                 s->trouble == TROUBLE_STUCK_ONE;
+    bool store = sim->store_full || sim->now < sim->store_back;
+    bool coordinator = !sim->rdzv || sim->coord_stopped || sim->coord_disturbed > sim->awaited.since;
+    bool saves = !coordinator && !sim->ended && rdzv_state(sim->rdzv) == RDZV_SAVING;
+    if (!saves || store || drawn || sim->term != sim->awaited.term) {
+        sim->awaited.term = sim->term;
+        sim->awaited.since = sim->now;
+        return;
+    }
+    if (sim->now - sim->awaited.since >= save_takes(sim) && has_writer(sim))
+        sim_fail(sim,
+                 "the checkpoint of step %" PRId64
+                 " was not saved for %d s, and one who holds it is well: %s",
+                 sim->awaited.step, (int)(save_takes(sim) / RM_S), rdzv_why(sim->rdzv));
+}
+
 void still_look(struct sim *sim)
 {
+    look_at_save(sim);
     if (sim->step_ops != sim->still.step_ops || sim->term != sim->still.term || is_excused(sim)) {
         sim->still.step_ops = sim->step_ops;
         sim->still.term = sim->term;

@@ -31,7 +31,8 @@ static struct agent_event *stored_part(struct sim *sim, int node, enum agent_eve
     e->ok = true;
     e->message = m;
     bool reads = kind == AGENT_LISTED || kind == AGENT_LOADED;
-    rm_time takes = time_of(sim, kind, parts), from = trouble_returns_at(sim, node, reads);
+    rm_time takes = time_of(sim, kind, parts) + trouble_longer(sim, node, kind),
+            from = trouble_returns_at(sim, node, reads);
     sim->tallies.of[TALLY_STUCK] += from > sim->now;
     struct ev *ev = sim_at(sim, from == RM_NEVER ? RM_NEVER : from + takes, EV_STORED, node, published, 0);
     ev->stored = e;
@@ -131,7 +132,8 @@ static void store_write(struct sim *sim, int node, const struct msg_snapshot *s)
     struct msg_state there = content_state(&n->taken);
     if (!msg_state_equal(&there, &s->state))
         sim_fail(sim, "R4: worker %d's agent writes what is not in the snapshot memory", n->worker);
-    if (store_is_away(sim) || (sim->store_full && !sim_chance(sim, sim->store_takes))) {
+    if (store_is_away(sim) || trouble_takes_nothing(sim, node) ||
+        (sim->store_full && !sim_chance(sim, sim->store_takes))) {
         fail_for_now(e, s->state.step);
         return;
     }
@@ -202,7 +204,8 @@ static void store_publish(struct sim *sim, int node, const struct msg_publish *p
              "what is there is damaged, and nobody else has said so");
         return;
     }
-    bool lost = store_is_away(sim); /* the answer alone, or the request with it */
+    bool lost =
+        store_is_away(sim) || trouble_takes_nothing(sim, node); /* the answer alone, or the request with it */
     if (sim->store_full || trouble_disk_refuses(sim, node) || (lost && sim_chance(sim, 70))) {
         fail_for_now(stored(sim, node, AGENT_PUBLISHED, MSG_PUBLISHED, -1), p->step);
         return;
@@ -260,6 +263,10 @@ static void store_list(struct sim *sim, int node)
     text_copy(list->folder, sizeof list->folder, "one for all");
     if (sim->plant == PLANT_FIRST_UNREAD && !sim->forms) {
         sim->planted += sim->published_count > 0;
+        return;
+    }
+    if (trouble_gives_nothing(sim, node)) {
+        fail(e, -1, CLASS_PASSING, "the store does not answer");
         return;
     }
     if (trouble_lists_fail(sim, node)) {
@@ -393,6 +400,10 @@ static void store_load(struct sim *sim, int node, const struct message *request)
         bool planted = sim->plant == PLANT_READ_IS_DAMAGE;
         sim->planted += planted;
         fail(e, l->state.step, planted ? CLASS_OBJECT : CLASS_MACHINE, "input/output error");
+        return;
+    }
+    if (trouble_gives_nothing(sim, node)) {
+        fail(e, l->state.step, CLASS_PASSING, "the store does not answer");
         return;
     }
     struct published *found = find_published(sim, &l->state);

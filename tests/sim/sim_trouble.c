@@ -5,9 +5,9 @@
 
 #include "tests/sim/sim.h"
 
-const char *const trouble_names[TROUBLES] = {"no trouble",    "reads fail at one", "reads fail at all",
-                                             "one machine",   "all machines",      "disk full at one",
-                                             "pieces vanish", "stuck at one",      "wrong source"};
+const char *const trouble_names[TROUBLES] = {
+    "no trouble",       "reads fail at one", "reads fail at all", "one machine",  "all machines",
+    "disk full at one", "pieces vanish",     "stuck at one",      "wrong source", "store away at one"};
 
 static const rm_time leaves_out = 30 * RM_S;     /* who fails alone, after that */
 static const rm_time stuck_is_told = 120 * RM_S; /* of a write; of a read sooner */
@@ -53,6 +53,35 @@ void trouble_draw_source(struct sim *sim)
     s->trouble_until = s->trouble_at + (rm_time)(sim_hash(sim->seed, 23, 2) % (40 * RM_S));
     if (chance >> 21 & 1)
         s->trouble_until = RM_NEVER;
+}
+
+/* Likewise. It lasts as long as an agent's and a coordinator's pauses do, and longer. */
+void trouble_draw_away(struct sim *sim)
+{
+    struct scenario *s = &sim->scenario;
+    uint64_t chance = sim_hash(sim->seed, 40, 1), kind = sim_hash(sim->seed, 40, 3) % 4;
+    if (s->calm || s->trouble || sim_hash(sim->seed, 40, 0) % 100 >= 12)
+        return;
+    s->trouble = TROUBLE_AWAY_ONE;
+    s->trouble_worker = (int)(chance % (uint64_t)s->target);
+    s->trouble_at = chance >> 20 & 1 ? 0 : (rm_time)((chance >> 24) % (uint64_t)(s->step_time * s->steps));
+    s->trouble_until = s->trouble_at + (rm_time)(sim_hash(sim->seed, 40, 2) % (90 * RM_S));
+    if (chance >> 21 & 1)
+        s->trouble_until = RM_NEVER;
+    s->away_gives = kind > 1;
+    s->away_takes = kind == 0;
+    s->away_within = chance >> 22 & 1 ? 5 * RM_S : 0;
+    if (!s->away_gives && s->trouble_at == 0 && s->steps > 1 && !s->resumes && !s->nan_step && !s->nan_alone)
+        s->resumes = 1 + (int64_t)(sim_hash(sim->seed, 40, 4) % (uint64_t)(s->steps - 1));
+}
+
+/* A part that takes as long as a pause, or as several. Who has to be out in time has no time for that. */
+void trouble_draw_writes(struct sim *sim)
+{
+    struct scenario *s = &sim->scenario;
+    uint64_t of_hundred = s->trouble == TROUBLE_AWAY_ONE ? 50 : 3;
+    if (!s->calm && !s->notices && sim_hash(sim->seed, 41, 0) % 100 < of_hundred)
+        s->write_within = RM_S + (rm_time)(sim_hash(sim->seed, 41, 1) % (4 * RM_S));
 }
 
 /* When the trouble has to have come to an end, or ended the run. */
@@ -140,6 +169,32 @@ rm_time trouble_returns_at(const struct sim *sim, int node, bool reads)
     return s->trouble_until;
 }
 
+static bool is_away(const struct sim *sim, int node)
+{
+    bool here = sim->node[node].worker == sim->scenario.trouble_worker;
+    return sim->scenario.trouble == TROUBLE_AWAY_ONE && here && is_now(sim);
+}
+
+bool trouble_takes_nothing(const struct sim *sim, int node)
+{
+    return is_away(sim, node) && !sim->scenario.away_takes;
+}
+
+bool trouble_gives_nothing(const struct sim *sim, int node)
+{
+    return is_away(sim, node) && !sim->scenario.away_gives;
+}
+
+/* Chance of its own: what is drawn beside it stays the same. */
+rm_time trouble_longer(struct sim *sim, int node, enum agent_event_kind kind)
+{
+    const struct scenario *s = &sim->scenario;
+    bool reads = kind == AGENT_LISTED || kind == AGENT_LOADED;
+    bool away = reads ? trouble_gives_nothing(sim, node) : trouble_takes_nothing(sim, node);
+    rm_time within = away ? s->away_within : kind == AGENT_WRITTEN ? s->write_within : 0;
+    return within ? (rm_time)(sim_hash(sim->seed, 42, (uint64_t)sim->calls++) % (uint64_t)within) : 0;
+}
+
 bool trouble_pieces_vanish(const struct sim *sim)
 {
     return sim->scenario.trouble == TROUBLE_VANISH && is_now(sim);
@@ -167,7 +222,7 @@ bool trouble_machine_fails(const struct sim *sim, int node)
 static bool is_of_one(enum trouble_kind kind)
 {
     return kind == TROUBLE_READS_ONE || kind == TROUBLE_MACHINE_ONE || kind == TROUBLE_DISK_ONE ||
-           kind == TROUBLE_STUCK_ONE;
+           kind == TROUBLE_STUCK_ONE || kind == TROUBLE_AWAY_ONE;
 }
 
 /* A machine is left behind with its pod; what a folder or a key keeps a worker from meets the next one, too.
@@ -229,12 +284,14 @@ static bool another_holds_all(const struct sim *sim)
 }
 
 /* What one alone can't do stops nobody: enough others are well, and reach each other. After the last step any
- * one of them would do that holds it. Of an interrupted job, or one with too many failures, nothing is left
- * to do but to save, for whoever holds its state. */
+ * one of them would do that holds it. Of an interrupted job, or one with too many failures or a step that is
+ * not finite, nothing is left to do but to save, for whoever holds its state. */
 static bool others_go_on(const struct sim *sim)
 {
     bool made = sim->told >= sim->scenario.steps;
-    if (sim->interrupted || still_ends(sim) || (made && !another_holds_all(sim)) || trouble_holds_alone(sim))
+    bool not_finite = sim->scenario.nan_step && sim->told >= sim->scenario.nan_step - 1;
+    if (sim->interrupted || not_finite || still_ends(sim) || (made && !another_holds_all(sim)) ||
+        trouble_holds_alone(sim))
         return false;
     return pairs_well_since(sim, sim->now - settles_in) >= (made ? 1 : sim->scenario.min);
 }
@@ -333,6 +390,14 @@ bool trouble_takes_one(const struct sim *sim)
     return kind == TROUBLE_MACHINE_ALL || (one && !sim->others_well);
 }
 
+/* Longer than a run waits for what it alone is needed for. */
+static bool lasts_too_long(const struct sim *sim)
+{
+    rm_time patience = rm_earlier(sim->settings.end_timeout, sim->settings.save_patience);
+    return sim->scenario.trouble_until == RM_NEVER ||
+           sim->scenario.trouble_until - sim->scenario.trouble_at >= patience;
+}
+
 /* Whether 4 is how it has to end. */
 bool trouble_ends_it(const struct sim *sim)
 {
@@ -343,6 +408,8 @@ bool trouble_ends_it(const struct sim *sim)
     case TROUBLE_DISK_ONE:
     case TROUBLE_STUCK_ONE:
         return for_good && !sim->others_well;
+    case TROUBLE_AWAY_ONE:
+        return lasts_too_long(sim) && !s->unsupervised && !sim->others_well;
     case TROUBLE_MACHINE_ONE:
         return !s->unsupervised && !sim->others_well;
     case TROUBLE_MACHINE_ALL:
@@ -366,14 +433,21 @@ static bool one_stands_still(const struct sim *sim)
     return any;
 }
 
+/* Two machines have to see it, where there are two, and to whom its store gives nothing sees nothing. */
+static bool damage_is_unproven(const struct sim *sim)
+{
+    bool well = pairs_well_since(sim, sim->now - settles_in) > 1;
+    return sim->scenario.damage && !well && !newest_sound(sim, sim->now);
+}
+
 /* In pods what can't be had is waited for without end, and the reason is told. */
 bool trouble_may_wait(const struct sim *sim)
 {
     const struct scenario *s = &sim->scenario;
     bool told = sim->rdzv && (strstr(rdzv_why(sim->rdzv), "again") || strstr(rdzv_why(sim->rdzv), "waits") ||
                               strstr(rdzv_why(sim->rdzv), "can't"));
-    bool for_good =
-        s->trouble && s->trouble_until == RM_NEVER && !(is_of_one(s->trouble) && others_go_on(sim));
+    bool for_good = s->trouble && s->trouble_until == RM_NEVER &&
+                    (!is_of_one(s->trouble) || !others_go_on(sim) || damage_is_unproven(sim));
     told = told || (sim->rdzv && rdzv_state(sim->rdzv) == RDZV_SAVING && sim->tallies.of[TALLY_WAITED]);
     told = told || (s->trouble == TROUBLE_STUCK_ONE && sim->stuck_told);
     told = told || (s->trouble == TROUBLE_VANISH && sim->vanished_told);
