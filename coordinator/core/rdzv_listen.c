@@ -53,6 +53,16 @@ void rdzv_listen_settle(const struct turn *turn)
     }
 }
 
+void rdzv_listen_no_more(struct rdzv *st, struct rdzv_worker *w)
+{
+    RM_ASSERT(st->state == RDZV_TRAINING, "who listens gets the state in state %s",
+              rdzv_state_name(st->state));
+    if (w->listening != LISTENING_NOW || w->rank >= 0)
+        return;
+    w->listening = LISTENING_CANT;
+    rdzv_say(st, "worker %d gets the state while all wait, as they will all go", rdzv_index(st, w));
+}
+
 rm_time rdzv_listen_until(const struct rdzv *st)
 {
     rm_time at = RM_NEVER;
@@ -80,6 +90,7 @@ void rdzv_heard(const struct turn *turn, struct rdzv_worker *w, const struct msg
     if (w->listening != LISTENING_NOW)
         return; /* it was called in meanwhile */
     w->listening = m->state.held ? LISTENING_HOLDS : LISTENING_CANT;
+    w->heard_at = turn->now;
     if (m->state.held)
         rdzv_say(st, "worker %d has heard all of step %lld", rdzv_index(st, w), (long long)m->state.step);
     else

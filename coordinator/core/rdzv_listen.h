@@ -11,6 +11,8 @@
 void rdzv_listen(const struct turn *turn, struct rdzv_worker *w);
 void rdzv_heard(const struct turn *turn, struct rdzv_worker *w, const struct msg_heard *m);
 
+/* It does, and is given the state while all wait: what it listens to will be gone. */
+void rdzv_listen_no_more(struct rdzv *st, struct rdzv_worker *w);
 /* Who has heard nothing for long gets the state while all wait; and when the next one will have. */
 void rdzv_listen_settle(const struct turn *turn);
 rm_time rdzv_listen_until(const struct rdzv *st);

@@ -200,6 +200,11 @@ static void adopt(const struct turn *turn)
     st->program.failed = false; /* of an older ring: this one runs */
     st->found = true;
     st->resume = st->worker[st->member[0]].state;
+    for (int r = 1; r < st->world; r++) { /* rank 0 may still follow */
+        const struct msg_state *state = &st->worker[st->member[r]].state;
+        if (state->held && (!st->resume.held || state->step > st->resume.step))
+            st->resume = *state;
+    }
     rdzv_send(turn, MSG_GO);
     for (int r = 0; r < st->world; r++)
         rdzv_send_to(turn, &st->worker[st->member[r]]);

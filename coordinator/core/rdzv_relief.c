@@ -161,7 +161,8 @@ static bool somebody_stays(const struct rdzv *st, const struct rdzv_worker *w)
 {
     for (int r = 0; r < st->world; r++) {
         const struct rdzv_worker *m = &st->worker[st->member[r]];
-        if (m != w && m->presence == PRESENT && !rdzv_is_going(m) && !m->released && !rdzv_is_eased(st, m))
+        bool stays = !rdzv_is_going(m) && !m->released && !rdzv_is_eased(st, m);
+        if (m != w && m->presence == PRESENT && stays && !rdzv_follows(st, m))
             return true;
     }
     return false;

@@ -78,7 +78,8 @@ struct rdzv_worker {
     enum presence presence;
     int conn; /* -1 none */
     rm_time heard, away_since, joined;
-    rm_time came;                   /* the first hello of this process */
+    rm_time heard_at; /* when it said that it holds what it listens to, or can't; 0: it has not */
+    rm_time came;     /* the first hello of this process */
     int64_t agent_pid, trainer_pid; /* trainer_pid 0: no trainer is up */
     char address[RM_ADDRESS_MAX];
     char fingerprint[RM_FINGERPRINT_MAX], probe[RM_PROBE_MAX];

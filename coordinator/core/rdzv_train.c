@@ -93,8 +93,9 @@ static rm_time join_at(const struct rdzv *st, int *ret_first)
     int here_now = 0;
     for (int i = 0; i < RM_WORKERS_MAX && stay < most; i++) {
         const struct rdzv_worker *w = &st->worker[i];
-        if (wants_to_join(st, w) && is_worth_it(st, w) && w->joined < first) {
-            first = w->joined;
+        rm_time since = rm_later(w->joined, w->heard_at);
+        if (wants_to_join(st, w) && is_worth_it(st, w) && since < first) {
+            first = since;
             *ret_first = i;
         }
         bool makes_room = rdzv_will_makes_room(st, w) || rdzv_is_eased(st, w);
@@ -111,15 +112,20 @@ static rm_time join_at(const struct rdzv *st, int *ret_first)
     return awaits_a_leave(st) ? rm_later(at, first + leave_patience) : at;
 }
 
-/* Where a ring is at work nobody is given a state while it stands still. */
+/* Where a ring is at work nobody is given a state while it stands still; unless all of it will go: who comes
+ * then is to have it before that, and what is given in turns may take longer. */
 static void ask_to_listen(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
     RM_ASSERT(st->state == RDZV_TRAINING, "who comes listens in state %s", rdzv_state_name(st->state));
-    int stay = st->world - rdzv_will_members(st) - rdzv_relief_has_place(st);
-    bool may = st->settings.listens && !st->settings.program;
+    int will = rdzv_will_members(st), stay = st->world - will - rdzv_relief_has_place(st);
+    bool may = st->settings.listens && !st->settings.program, all_go = will == st->world;
     for (int i = 0; i < RM_WORKERS_MAX && stay < rdzv_members_max(st) && may; i++) {
         struct rdzv_worker *w = &st->worker[i];
+        if (all_go) {
+            rdzv_listen_no_more(st, w);
+            continue;
+        }
         bool again = w->listening == LISTENING_NOW && !w->listen_said && w->presence == PRESENT;
         if (again || (w->listening == LISTENING_NOT && wants_to_join(st, w)))
             rdzv_listen(turn, w);

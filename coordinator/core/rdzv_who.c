@@ -51,6 +51,13 @@ bool rdzv_usable(const struct rdzv *st, const struct rdzv_worker *w)
            w->stopped_round == st->round;
 }
 
+bool rdzv_follows(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    bool told = w->rank >= 0 && w->rank < st->form.count && st->form.member[w->rank].role == ROLE_FOLLOW;
+    RM_ASSERT(w->rank < st->world, "rank %d of a ring of %d", w->rank, st->world);
+    return told && w->state.held && st->resume.held && w->state.step < st->resume.step;
+}
+
 bool rdzv_is_going(const struct rdzv_worker *w)
 {
     return w->leaving || w->goes;

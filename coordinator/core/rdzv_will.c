@@ -65,7 +65,8 @@ static bool is_outlived(const struct rdzv *st, const struct rdzv_worker *w, rm_t
         const struct rdzv_worker *m = &st->worker[st->member[r]];
         bool going = rdzv_is_going(m) || m->released;
         bool later = m->leave_until > w->leave_until + margin(st) + takes;
-        if (m != w && m->presence == PRESENT && m->rank >= 0 && (!going || (m->goes && later)))
+        bool holds = m->presence == PRESENT && m->rank >= 0 && !rdzv_follows(st, m);
+        if (m != w && holds && (!going || (m->goes && later)))
             return true;
     }
     return false;

@@ -142,7 +142,8 @@ void listen_check_form(struct sim *sim, const struct msg_form *f)
 {
     int hold = 0;
     for (int r = 0; r < f->count; r++)
-        hold += f->member[r].role == ROLE_KEEP || f->member[r].role == ROLE_CATCH_UP;
+        hold += f->member[r].role == ROLE_KEEP || f->member[r].role == ROLE_CATCH_UP ||
+                f->member[r].role == ROLE_FOLLOW;
     for (int r = 0; r < f->count; r++) {
         int node = sim->node_of[f->member[r].worker];
         if (node < 0)

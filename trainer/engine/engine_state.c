@@ -173,6 +173,14 @@ static rm_time source_patience(const struct engine *e)
     return rm_earlier(source_patience_most, before_late);
 }
 
+/* Likewise where the others make steps meanwhile (ROLE_FOLLOW), before who stands still is taken for one that
+ * hangs. */
+static rm_time step_patience(const struct engine *e)
+{
+    rm_time timeout = e->spec->elasticity.step_timeout;
+    return (timeout > 0 ? timeout : source_patience_most) / 5 * 4;
+}
+
 void engine_receive(struct engine *e, const struct message *form, struct elastic_result *ret)
 {
     struct transfer_peer peers[RM_WORKERS_MAX];
@@ -213,7 +221,7 @@ void engine_catch_up(struct engine *e, const struct message *form, struct elasti
     bool exact;
     int source;
     engine_want(e, CMD_CATCH_UP, form, form->form.source, form->form.sources_count, &want, peers);
-    want.silence = source_patience(e);
+    want.silence = rm_earlier(source_patience(e), step_patience(e));
     want.sources = 1;
     if (transfer_receive_update(e->state, &want, &exact, &source, &err) < 0) {
         transfer_failed(&want, source, &err, ret);
