@@ -6,7 +6,6 @@ such a step takes later on. `lost`: from the drill until then, less the steps th
 """
 
 import statistics
-import subprocess
 import tempfile
 from pathlib import Path
 
@@ -22,13 +21,6 @@ PACED = 50_000_000
 RUNS = [("2.4 MB", False), ("150 MB", False), ("150 MB", True), ("1.5 GB", False)]
 SETTLED = 6  # steps before the drill, and behind the first one with the newcomer
 BY = {"while others train": "1", "while all wait": "0"}
-
-
-def paced_library(folder):
-    library = Path(folder) / "paced.so"
-    source = Path(rig.__file__).with_name("paced.c")
-    subprocess.run(["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", str(library), str(source)], check=True)
-    return library
 
 
 def lengths(times, first, last):
@@ -57,7 +49,7 @@ def join(model, listens, paced):
         env = {"RINGMASTER_LISTEN": listens}
         if paced:
             fields["trainer__ringStreams"] = 1  # so that the ring goes over TCP, and is as slow
-            env.update(LD_PRELOAD=str(paced_library(folder)), PACED_BYTES=str(PACED))
+            env.update(LD_PRELOAD=str(rig.preloadable("paced", folder)), PACED_BYTES=str(PACED))
         run = rig.Run(rig.make_job(Path(folder), **fields), "--drill", f"join@{SETTLED + 4}", env=env)
         try:
             run.read_until("step", world=3)

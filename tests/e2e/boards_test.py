@@ -1,8 +1,5 @@
 """Workers of one machine share memory; where one of them can't, the whole ring goes over TCP, to the same bits."""
 
-import subprocess
-from pathlib import Path
-
 import pytest
 
 import rig
@@ -13,10 +10,7 @@ SHARE, CANT = "the ring's workers share memory", "can't share memory with others
 @pytest.fixture(name="no_boards", scope="module")
 def library_to_preload(tmp_path_factory):
     """What refuses memory for ranks to share (no_boards.c)."""
-    library = tmp_path_factory.mktemp("no_boards") / "no_boards.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", str(library),
-                    str(Path(__file__).with_name("no_boards.c"))], check=True)
-    return library
+    return rig.preloadable("no_boards", tmp_path_factory.mktemp("no_boards"))
 
 
 def check(run, reference, restarted=()):

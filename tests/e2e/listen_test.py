@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 import urllib.request
 from pathlib import Path
 
@@ -67,9 +66,7 @@ def test_the_others_make_their_steps_while_a_newcomer_gets_the_state(tmp_path, l
 
 @pytest.fixture(name="paced", scope="module")
 def connections_of_a_slow_network(tmp_path_factory):
-    library = tmp_path_factory.mktemp("paced") / "paced.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", str(library), str(Path(__file__).with_name("paced.c"))], check=True)
-    return {"LD_PRELOAD": str(library), "PACED_BYTES": str(PACED)}
+    return {"LD_PRELOAD": str(rig.preloadable("paced", tmp_path_factory.mktemp("paced"))), "PACED_BYTES": str(PACED)}
 
 
 @pytest.mark.slow

@@ -460,9 +460,7 @@ def test_of_one_address_four_wait_and_whoever_asks_more_takes_no_place_from_othe
 @pytest.fixture(name="later", scope="module")
 def library_to_preload(tmp_path_factory):
     """What has a program believe that time has gone by (later.c)."""
-    library = tmp_path_factory.mktemp("later") / "later.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", str(library), str(Path(__file__).with_name("later.c"))], check=True)
-    return library
+    return rig.preloadable("later", tmp_path_factory.mktemp("later"))
 
 
 def test_who_waits_for_news_that_do_not_come_has_an_answer_after_a_minute(node, later, tmp_path):

@@ -2,8 +2,6 @@
 reach everybody else. Some walls let a handshake through, and nothing that is larger."""
 
 import json
-import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -19,10 +17,7 @@ pytestmark = pytest.mark.skipif(not pod_rig.can_be(), reason="no mount namespace
 @pytest.fixture(name="wall", scope="module")
 def wall_to_preload(tmp_path_factory):
     """The library that stands between two of them (wall.c)."""
-    library = tmp_path_factory.mktemp("wall") / "wall.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", str(library),
-                    str(Path(__file__).with_name("wall.c"))], check=True)
-    return library
+    return rig.preloadable("wall", tmp_path_factory.mktemp("wall"))
 
 
 @pytest.fixture(name="parted")

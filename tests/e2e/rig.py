@@ -89,6 +89,13 @@ def make_job(folder, data=True, **fields):
     return folder / "job.yaml"
 
 
+def preloadable(name, folder):
+    """The library of NAME.c beside this file, for LD_PRELOAD; made in that folder."""
+    library = Path(folder) / f"{name}.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", str(library), str(Path(__file__).with_name(f"{name}.c"))], check=True)
+    return library
+
+
 def marked_processes(mark):
     """Pids of living processes that carry the mark. A zombie has no environment and is not one of them."""
     wanted = f"{MARK}={mark}".encode()
