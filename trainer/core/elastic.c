@@ -395,7 +395,6 @@ static void after_transfer(struct elastic *st, const struct elastic_result *r, s
 static void after_follow(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
 {
     RM_ASSERT(st->mode == MODE_TRAIN && st->follows, "it follows in mode %s", elastic_mode_name(st));
-    st->state_time += r->took;
     if (r->outcome == OUTCOME_OK) {
         st->follows = false;
         set_dues(st, st->form.form.evaluated, st->form.form.saved);

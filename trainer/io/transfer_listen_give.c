@@ -173,12 +173,12 @@ static int send_told(const struct service *s, const struct told *t)
 /* The bell is taken down before the look: what comes after that rings it again. */
 static int tell_step(const struct service *s, struct ear *ear, const struct transfer_request *r)
 {
-    bool waits = r->kind != TRANSFER_HEAD || !r->first, asked = false;
+    bool asked = false;
     struct told t = {0};
     for (;;) {
         abort_flag_reset(&ear->bell);
         enum answer answer = look_at_live(s, r, &t);
-        if ((answer != ANSWER_LATER && answer != ANSWER_RESTS) || !waits || asked)
+        if ((answer != ANSWER_LATER && answer != ANSWER_RESTS) || asked)
             break;
         if (!wait_for_step(s, ear, t.rests, &asked))
             return -1;

@@ -31,7 +31,7 @@ enum transfer_status { TRANSFER_OK = 0, TRANSFER_NOT_HELD = 1 };
  * steps up to that one, as far as the source knows them, and with the header words of the update that led to
  * it, where that is kept. BLOCK_STATE: all arrays of the flat range, of the state of that
  * step and lineage. BLOCK_WORDS: the words of the update that led to it. Who has not come to that step yet
- * answers when it has, or when it is asked for something else (`first` of a HEAD is 1: it is not to wait). */
+ * answers when it has, or when it is asked for something else. */
 struct transfer_request {
     uint32_t magic, kind;
     int64_t step; /* of the state that the receiver wants to arrive at */
