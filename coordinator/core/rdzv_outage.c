@@ -245,8 +245,8 @@ bool rdzv_save_waits_in_vain(const struct turn *turn)
     for (int i = 0; i < st->save.count; i++) {
         const struct rdzv_worker *w = &st->worker[st->save.worker[i]];
         bool waits = w->waits_since != RM_NEVER && turn->now - w->waits_since >= FAULT_PATIENCE;
-        bool in = rdzv_part_is_in(st, i), gone = w->presence == ABSENT || !w->trainer_pid;
-        if (in && gone)
+        bool in = rdzv_part_is_in(st, i);
+        if (in && rdzv_has_gone(w))
             continue; /* it could write, and writes nothing any more */
         if (in || (!waits && !rdzv_fails_to_save(w) && !over))
             return false;

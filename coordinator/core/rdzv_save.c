@@ -250,8 +250,7 @@ static bool a_writer_is_gone(const struct rdzv *st)
               rdzv_state_name(st->state));
     for (int i = 0; i < st->save.count; i++) {
         const struct rdzv_worker *w = &st->worker[st->save.worker[i]];
-        bool gone = w->presence == ABSENT || !w->trainer_pid;
-        if (gone && !rdzv_part_is_in(st, i))
+        if (rdzv_has_gone(w) && !rdzv_part_is_in(st, i))
             return true;
     }
     return false;

@@ -58,6 +58,11 @@ bool rdzv_follows(const struct rdzv *st, const struct rdzv_worker *w)
     return told && w->state.held && st->resume.held && w->state.step < st->resume.step;
 }
 
+bool rdzv_has_gone(const struct rdzv_worker *w)
+{
+    return w->presence == ABSENT || !w->trainer_pid;
+}
+
 bool rdzv_is_going(const struct rdzv_worker *w)
 {
     return w->leaving || w->goes;

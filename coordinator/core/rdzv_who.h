@@ -19,6 +19,8 @@ bool rdzv_fails_to_save(const struct rdzv_worker *w);
 bool rdzv_usable(const struct rdzv *st, const struct rdzv_worker *w);
 /* It has not got yet, as far as it has said, what the others of its ring hold (ROLE_FOLLOW). */
 bool rdzv_follows(const struct rdzv *st, const struct rdzv_worker *w);
+/* It does nothing any more of what it was asked for, nor will its trainer. */
+bool rdzv_has_gone(const struct rdzv_worker *w);
 /* It leaves, or will have to (merely eased is not going: rdzv_relief.h). Who stays is preferred to it. */
 bool rdzv_is_going(const struct rdzv_worker *w);
 /* It gives what it holds to somebody else before it is killed, by what that took so far. Of nobody whose end

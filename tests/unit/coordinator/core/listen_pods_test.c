@@ -11,14 +11,6 @@ static void three_of(struct story *s, int target)
     s->st->settings.workers_target = target;
 }
 
-static void heard(struct story *s, int w, int64_t step)
-{
-    struct message m;
-    message_init(&m, MSG_HEARD);
-    m.heard.state = state_of(step);
-    hear(s, w, &m);
-}
-
 static void newcomer(struct story *s, int w)
 {
     s->listening = true;

@@ -17,14 +17,6 @@ static void let_one_listen(struct story *s, int min)
     hello(s, 2, -1);
 }
 
-static void heard(struct story *s, int w, int64_t step)
-{
-    struct message m;
-    message_init(&m, MSG_HEARD);
-    m.heard.state = state_of(step);
-    hear(s, w, &m);
-}
-
 Test(listen, a_newcomer_listens_to_all_members_and_stops_nobody)
 {
     struct story s;

@@ -285,6 +285,14 @@ PLAYED void first_come(struct story *s, int n)
     }
 }
 
+PLAYED void heard(struct story *s, int w, int64_t step)
+{
+    struct message m;
+    message_init(&m, MSG_HEARD);
+    m.heard.state = state_of(step);
+    hear(s, w, &m);
+}
+
 PLAYED void ready(struct story *s, int w, int64_t step)
 {
     struct message m;
