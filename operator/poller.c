@@ -28,9 +28,9 @@ struct poller {
     int told_term;
     int64_t told; /* of that term's events: so far are they known; 0: not at all */
     char relief[OP_RELIEF_MAX];
-    bool hurries; /* there is something new to be said, as soon as that is read */
-    bool says,
-        said; /* that with the newest question; with one that may have been heard, and not taken back */
+    bool hurries;                    /* there is something new to be said, as soon as that is read */
+    bool says;                       /* that with the newest question, */
+    bool said;                       /* or with one that may have been heard and was not taken back */
     rm_time asked_at, in_vain_since; /* 0: no question is without an answer */
 };
 

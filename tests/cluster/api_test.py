@@ -474,7 +474,7 @@ def test_a_job_that_nobody_can_read_stops_no_other(stage):
 
 
 def test_of_its_coordinators_events_each_is_told_once_and_none_is_asked_for_again(stage, tmp_path):
-    """Of ten thousand coordinators that tell their last 64 each time a fifth of a processor would read nothing else."""
+    """A coordinator that remembers 64 would bring them with each answer."""
     def saved(sequence, step):
         return {"sequence": sequence, "time": 1000 * int(time.time()), "event": "checkpointSaved", "step": step, "uri": f"s3://bucket/run/step-{step:08d}",
                 "bytes": 1, "ms": 1.5}
